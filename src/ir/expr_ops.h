@@ -1,0 +1,145 @@
+// The list of scalar operations that loop bodies are made of. Enum, printer, parser, verifier,
+// interpreter and every dialect derive from it; adding an operation touches this list, one row in
+// each dialect, and a test.
+//
+// Meaning, for all operations:
+// - Integers are two's complement and wrap in their own width. Bool is 0 or 1.
+// - Floating point is IEEE 754, round to nearest even, in the operand's dtype; transcendental
+// functions may differ from the correctly
+//   rounded value within the bounds of docs/numerics.md. float16 and bfloat16 have no arithmetic:
+//   lowering casts up to float32 and casts the result down, so that every intermediate has the
+//   value eager gives it.
+// - Nothing is undefined: shifts by a count out of range, integer division by zero and casts of
+// out-of-range floats have the
+//   values documented at the operation.
+// - Evaluation has no order and no effects except kCheckIndex, which may record an error, and
+// kMasked, whose second
+//   operand is evaluated only where its first is true.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace litz {
+
+// How the result dtype follows: kSame as the operands (which agree), kBoolean, kSpecial as the
+// operation says.
+enum class OpResult : uint8_t { kSame, kBoolean, kSpecial };
+// Which dtypes the operands may have.
+enum class OpDomain : uint8_t {
+  kAny,
+  kFloat,
+  kIntegral,
+  kBits /* integral or bool */,
+  kNumber /* not bool */
+};
+
+// X(enumerator, spelling, operand count, result, domain, meaning)
+#define LITZ_LEAF_OPS(X)                                                            \
+  X(kConstant, "const", 0, kSpecial, kAny, "a scalar of the node's dtype")          \
+  X(kIndexValue, "index", 0, kSpecial, kAny, "value of an index expression, int64") \
+  X(kLoad, "load", -1, kSpecial, kAny,                                              \
+    "element of a buffer; operands are the runtime index values i0, i1, ...")       \
+  X(kReduced, "reduced", 0, kSpecial, kAny, "result number n of the enclosing kernel's reductions")
+
+#define LITZ_SPECIAL_OPS(X)                                                                \
+  X(kCast, "cast", 1, kSpecial, kAny,                                                      \
+    "conversion as tensor.to(dtype); float to integer truncates, to bool is != 0")         \
+  X(kBitcast, "bitcast", 1, kSpecial, kAny, "same bits as another dtype of the same size") \
+  X(kWhere, "where", 3, kSpecial, kAny,                                                    \
+    "second operand where the first (bool) holds, else the third")                         \
+  X(kMasked, "masked", 3, kSpecial, kAny,                                                  \
+    "as where, but loads of the second operand happen only where the first holds")         \
+  X(kCheckIndex, "check_index", 1, kSpecial, kAny,                                         \
+    "int64 operand where 0 <= operand < extent; else records LITZ_INDEX_OUT_OF_RANGE and is 0")
+
+#define LITZ_UNARY_OPS(X)                                                                  \
+  X(kNeg, "neg", 1, kSame, kNumber, "0 - a")                                               \
+  X(kAbs, "abs", 1, kSame, kNumber, "absolute value; the smallest integer stays as it is") \
+  X(kSign, "sign", 1, kSame, kNumber, "-1, 0 or 1; NaN gives 0 as eager's sgn")            \
+  X(kFloor, "floor", 1, kSame, kFloat, "")                                                 \
+  X(kCeil, "ceil", 1, kSame, kFloat, "")                                                   \
+  X(kTrunc, "trunc", 1, kSame, kFloat, "")                                                 \
+  X(kRound, "round", 1, kSame, kFloat, "half to even")                                     \
+  X(kSqrt, "sqrt", 1, kSame, kFloat, "")                                                   \
+  X(kRsqrt, "rsqrt", 1, kSame, kFloat, "1 / sqrt(a)")                                      \
+  X(kReciprocal, "reciprocal", 1, kSame, kFloat, "1 / a")                                  \
+  X(kExp, "exp", 1, kSame, kFloat, "")                                                     \
+  X(kExp2, "exp2", 1, kSame, kFloat, "")                                                   \
+  X(kExpm1, "expm1", 1, kSame, kFloat, "")                                                 \
+  X(kLog, "log", 1, kSame, kFloat, "")                                                     \
+  X(kLog2, "log2", 1, kSame, kFloat, "")                                                   \
+  X(kLog10, "log10", 1, kSame, kFloat, "")                                                 \
+  X(kLog1p, "log1p", 1, kSame, kFloat, "")                                                 \
+  X(kSin, "sin", 1, kSame, kFloat, "")                                                     \
+  X(kCos, "cos", 1, kSame, kFloat, "")                                                     \
+  X(kTan, "tan", 1, kSame, kFloat, "")                                                     \
+  X(kAsin, "asin", 1, kSame, kFloat, "")                                                   \
+  X(kAcos, "acos", 1, kSame, kFloat, "")                                                   \
+  X(kAtan, "atan", 1, kSame, kFloat, "")                                                   \
+  X(kSinh, "sinh", 1, kSame, kFloat, "")                                                   \
+  X(kCosh, "cosh", 1, kSame, kFloat, "")                                                   \
+  X(kTanh, "tanh", 1, kSame, kFloat, "")                                                   \
+  X(kAsinh, "asinh", 1, kSame, kFloat, "")                                                 \
+  X(kAcosh, "acosh", 1, kSame, kFloat, "")                                                 \
+  X(kAtanh, "atanh", 1, kSame, kFloat, "")                                                 \
+  X(kErf, "erf", 1, kSame, kFloat, "")                                                     \
+  X(kErfc, "erfc", 1, kSame, kFloat, "")                                                   \
+  X(kErfinv, "erfinv", 1, kSame, kFloat, "")                                               \
+  X(kLgamma, "lgamma", 1, kSame, kFloat, "")                                               \
+  X(kDigamma, "digamma", 1, kSame, kFloat, "")                                             \
+  X(kSigmoid, "sigmoid", 1, kSame, kFloat, "1 / (1 + exp(-a))")                            \
+  X(kIsNan, "isnan", 1, kBoolean, kFloat, "")                                              \
+  X(kIsInf, "isinf", 1, kBoolean, kFloat, "")                                              \
+  X(kSignBit, "signbit", 1, kBoolean, kNumber, "sign bit of a float, a < 0 of an integer") \
+  X(kBitNot, "bit_not", 1, kSame, kBits, "complement; of a bool the logical not")
+
+#define LITZ_BINARY_OPS(X)                                                                         \
+  X(kAdd, "add", 2, kSame, kNumber, "")                                                            \
+  X(kSub, "sub", 2, kSame, kNumber, "")                                                            \
+  X(kMul, "mul", 2, kSame, kNumber, "")                                                            \
+  X(kDiv, "div", 2, kSame, kFloat, "IEEE division")                                                \
+  X(kFloorDiv, "floor_div", 2, kSame, kNumber,                                                     \
+    "torch.div rounding_mode=floor; integer by zero gives 0")                                      \
+  X(kTruncDiv, "trunc_div", 2, kSame, kNumber,                                                     \
+    "torch.div rounding_mode=trunc; integer by zero gives 0")                                      \
+  X(kFmod, "fmod", 2, kSame, kNumber, "remainder with the sign of a; integer by zero gives 0")     \
+  X(kRemainder, "remainder", 2, kSame, kNumber,                                                    \
+    "remainder with the sign of b; integer by zero gives 0")                                       \
+  X(kPow, "pow", 2, kSame, kNumber, "integers wrap; a negative integer exponent gives 1, -1 or 0") \
+  X(kAtan2, "atan2", 2, kSame, kFloat, "")                                                         \
+  X(kHypot, "hypot", 2, kSame, kFloat, "")                                                         \
+  X(kCopySign, "copysign", 2, kSame, kFloat, "")                                                   \
+  X(kNextAfter, "nextafter", 2, kSame, kFloat, "")                                                 \
+  X(kMin, "min", 2, kSame, kAny, "NaN where either is NaN")                                        \
+  X(kMax, "max", 2, kSame, kAny, "NaN where either is NaN")                                        \
+  X(kBitAnd, "bit_and", 2, kSame, kBits, "")                                                       \
+  X(kBitOr, "bit_or", 2, kSame, kBits, "")                                                         \
+  X(kBitXor, "bit_xor", 2, kSame, kBits, "")                                                       \
+  X(kShiftLeft, "shl", 2, kSame, kIntegral, "count outside [0, bits) gives 0")                     \
+  X(kShiftRight, "shr", 2, kSame, kIntegral,                                                       \
+    "arithmetic; count outside [0, bits) gives the sign fill")                                     \
+  X(kEq, "eq", 2, kBoolean, kAny, "")                                                              \
+  X(kNe, "ne", 2, kBoolean, kAny, "")                                                              \
+  X(kLt, "lt", 2, kBoolean, kAny, "")                                                              \
+  X(kLe, "le", 2, kBoolean, kAny, "")                                                              \
+  X(kGt, "gt", 2, kBoolean, kAny, "")                                                              \
+  X(kGe, "ge", 2, kBoolean, kAny, "")
+
+#define LITZ_TERNARY_OPS(X) X(kFma, "fma", 3, kSame, kFloat, "a * b + c, rounded once")
+
+#define LITZ_EXPR_OPS(X) \
+  LITZ_LEAF_OPS(X) LITZ_SPECIAL_OPS(X) LITZ_UNARY_OPS(X) LITZ_BINARY_OPS(X) LITZ_TERNARY_OPS(X)
+
+enum class ExprOp : uint8_t {
+#define LITZ_EXPR_ENUM(name, ...) name,
+  LITZ_EXPR_OPS(LITZ_EXPR_ENUM)
+#undef LITZ_EXPR_ENUM
+};
+
+std::string_view to_string(ExprOp op);
+int operand_count(ExprOp op);  // -1: any number
+OpResult result_rule(ExprOp op);
+OpDomain domain(ExprOp op);
+
+}  // namespace litz

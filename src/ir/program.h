@@ -1,0 +1,210 @@
+// The loop-level program: operations on buffers, before any decision about fusion, order or
+// storage.
+//
+// Every computed operation is a loop nest over the elements of what it makes. Nothing is inlined
+// and no two operations share a loop; the scheduler decides that. A buffer is written by exactly
+// one operation, except input buffers that the graph mutates (written by one Pointwise, after which
+// no operation reads the old value) and the output of a Scatter (which starts as a copy of
+// `initial`).
+//
+// Loop variables are positional: variable number i of an operation is IndexContext::variable(i,
+// extents[i]), outer loops first, reduction loops after them; where an extent is the constant 1 the
+// variable is the constant 0.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/expr.h"
+#include "support/dtype.h"
+#include "support/ids.h"
+#include "symbolic/index.h"
+
+namespace litz {
+
+struct OperationTag;
+using OperationId = Id<OperationTag>;
+
+enum class BufferKind : uint8_t {
+  kInput,     // given by the caller; `number` is the input's position
+  kConstant,  // bytes known at compile time
+  kComputed,  // written by a loop operation, storage planned by the scheduler
+  kExtern,    // result of a library op
+};
+
+struct Buffer {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<Index> sizes;
+  std::vector<Index> strides;  // in elements; element coordinates c lives at dot(c, strides)
+  BufferKind kind = BufferKind::kComputed;
+  uint32_t number = 0;           // kInput
+  std::vector<std::byte> bytes;  // kConstant: elements in storage order
+};
+
+// A strided window on a buffer's storage, as a library op or the caller sees it. The dtype may
+// differ from the buffer's (bit view).
+struct BufferView {
+  BufferId buffer;
+  DType dtype = DType::kFloat32;
+  std::vector<Index> sizes;
+  std::vector<Index> strides;
+  Index offset;  // elements from the buffer's first element
+};
+
+struct LoopNest {
+  std::vector<Index> extents;    // outer loops
+  std::vector<Index> variables;  // one for each extent
+};
+
+// output[variables] = value
+struct Pointwise {
+  BufferId output;
+  LoopNest loops;
+  Expr value;
+};
+
+#define LITZ_REDUCTION_KINDS(X)                                                          \
+  X(kSum, "sum", "0 for nothing; floats in any order")                                   \
+  X(kProd, "prod", "1 for nothing")                                                      \
+  X(kMax, "max", "NaN wins; at least one element")                                       \
+  X(kMin, "min", "NaN wins; at least one element")                                       \
+  X(kAny, "any", "bool or; false for nothing")                                           \
+  X(kAll, "all", "bool and; true for nothing")                                           \
+  X(kArgMax, "argmax", "row-major position of the first maximum, NaN is largest; int64") \
+  X(kArgMin, "argmin", "row-major position of the first minimum, NaN is smallest; int64")
+
+enum class ReductionKind : uint8_t {
+#define LITZ_REDUCTION_ENUM(name, ...) name,
+  LITZ_REDUCTION_KINDS(LITZ_REDUCTION_ENUM)
+#undef LITZ_REDUCTION_ENUM
+};
+std::string_view to_string(ReductionKind kind);
+// The result's dtype for operands of this one: int64 for argmax and argmin, else the same.
+DType result_dtype(ReductionKind kind, DType operand);
+Scalar identity(ReductionKind kind, DType dtype);  // not for argmax and argmin
+
+// output[variables] = reduction of value over reduction_variables. The value's dtype is the
+// accumulator's.
+struct Reduction {
+  BufferId output;
+  LoopNest loops;
+  LoopNest reduction;
+  ReductionKind kind = ReductionKind::kSum;
+  Expr value;
+};
+
+enum class ScanKind : uint8_t { kSum, kProd };
+
+// output[..., j, ...] = value[..., 0, ...] op ... op value[..., j, ...] along loop number `axis`,
+// in order.
+struct Scan {
+  BufferId output;
+  LoopNest loops;
+  uint32_t axis = 0;
+  ScanKind kind = ScanKind::kSum;
+  Expr value;
+};
+
+enum class StoreMode : uint8_t { kStore, kAdd, kMul, kMin, kMax };
+
+// output = copy of initial; then for all variables in row-major order: output[target] (mode)=
+// value. `runtime_indices` are the values of i0, i1, ... in target.
+struct Scatter {
+  BufferId output;
+  BufferId initial;
+  LoopNest loops;
+  std::vector<Index> target;
+  std::vector<Expr> runtime_indices;
+  Expr value;
+  StoreMode mode = StoreMode::kStore;
+};
+
+struct ExternArgument;
+using ExternList = std::vector<ExternArgument>;
+struct ExternDevice {
+  std::string value;
+};
+struct ExternLayout {
+  int value;
+};
+struct ExternMemoryFormat {
+  int value;
+};
+struct ExternArgument {
+  std::variant<std::monostate, BufferView, Index, double, bool, std::string, DType, ExternDevice,
+               ExternLayout, ExternMemoryFormat, ExternList>
+      v;
+};
+
+// A library op by schema name, arguments in schema order. Results that are not tensors have no
+// buffer (invalid id).
+struct ExternKernel {
+  std::string name;  // "aten::mm"
+  std::string overload;
+  std::string schema;  // full schema text, for the door that calls it
+  std::string node;    // FX node, for messages
+  std::string
+      reason;  // why it is not lowered; empty where the library is the intended implementation
+  std::vector<ExternArgument> arguments;
+  std::vector<BufferId> outputs;
+  std::vector<BufferId> mutated;  // buffers that it writes to besides its outputs
+  bool has_side_effects =
+      false;  // runs even if nobody uses the result (random state, asserts, mutation)
+};
+
+struct Operation {
+  std::variant<Pointwise, Reduction, Scan, Scatter, ExternKernel> v;
+  std::string origin;  // "softmax: model.py:12", the graph node and the user's line
+};
+
+struct ProgramOutput {
+  std::variant<std::monostate, BufferView, Index> v;
+};
+
+class Program {
+ public:
+  explicit Program(std::shared_ptr<IndexContext> indices);
+
+  IndexContext& indices() const { return exprs_->indices(); }
+  ExprContext& exprs() const { return *exprs_; }
+  const std::shared_ptr<ExprContext>& shared_exprs() const { return exprs_; }
+
+  BufferId add_buffer(Buffer buffer) { return buffers_.push_back(std::move(buffer)); }
+  OperationId add_operation(Operation operation) {
+    return operations_.push_back(std::move(operation));
+  }
+
+  Buffer& buffer(BufferId id) { return buffers_[id]; }
+  const Buffer& buffer(BufferId id) const { return buffers_[id]; }
+  const IdVector<BufferId, Buffer>& buffers() const { return buffers_; }
+  IdVector<OperationId, Operation>& operations() { return operations_; }
+  const IdVector<OperationId, Operation>& operations() const { return operations_; }
+
+  // Inputs in calling order: a tensor's buffer, or the size symbols that an int argument binds.
+  struct Input {
+    std::string name;
+    BufferId buffer;  // valid for a tensor
+    Index integer;    // valid for an int argument
+  };
+  std::vector<Input> inputs;
+  std::vector<ProgramOutput> outputs;
+
+ private:
+  std::shared_ptr<ExprContext> exprs_;
+  IdVector<BufferId, Buffer> buffers_;
+  IdVector<OperationId, Operation> operations_;
+};
+
+// Loop variables for the extents, numbered from `first`.
+LoopNest make_loops(IndexContext& context, std::span<const Index> extents, uint32_t first = 0);
+
+// Buffers that an operation reads (each once) and writes.
+std::vector<BufferId> buffers_read(const Operation& operation);
+std::vector<BufferId> buffers_written(const Operation& operation);
+
+}  // namespace litz
