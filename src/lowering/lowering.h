@@ -1,0 +1,145 @@
+// Graph to Program: one small function per op, grouped by family in one file each, in one explicit
+// table (lowering/table.cpp).
+//
+// A lowering function reads its arguments from an OpCall, builds operations on the Program through
+// it, and sets the results. Where it cannot (a dtype, a mode, a layout it does not know) it returns
+// Unsupported with the reason, and the driver of this stage emits an ExternKernel instead, so
+// nothing is ever lost; it must decide that before it adds anything to the Program.
+//
+// Every result gets the dtype, sizes and strides that the graph's metadata (eager) says.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ir/program.h"
+#include "lowering/tensor_value.h"
+#include "support/error.h"
+
+namespace litz {
+
+struct LoweringNote {
+  std::string op;  // "aten::sort"
+  std::string node;
+  std::string stack;  // the user's line
+  std::string reason;
+};
+
+struct LoweringResult {
+  Program program;
+  std::vector<LoweringNote>
+      fallbacks;  // ops that run as library calls because no lowering took them
+};
+
+struct LoweringOptions {
+  bool fallback_everything = false;       // every op as a library call: for bisecting
+  std::vector<std::string> fallback_ops;  // these ops as library calls ("aten::sum")
+};
+
+// Throws UserError on a graph that cannot run at all (an input of a layout that no op accepts is
+// not such a case: it falls back).
+LoweringResult lower_graph(const Graph& graph, const LoweringOptions& options);
+
+// The state of one lowering: the program so far and what every graph value became.
+class LoweringContext;
+
+// One call being lowered. Accessors throw InternalError where the argument is not of the asked
+// kind: the schema promised it.
+class OpCall {
+ public:
+  OpCall(LoweringContext& context, NodeId id);
+
+  const Graph& graph() const;
+  const Node& node() const;
+  Program& program() const;
+  IndexContext& indices() const;
+  ExprContext& exprs() const;
+
+  // ---- arguments, by schema name ----
+  const Argument& argument(std::string_view name) const;
+  bool is_none(std::string_view name) const;
+  const TensorValue& tensor(std::string_view name) const;
+  std::optional<TensorValue> optional_tensor(std::string_view name) const;
+  std::vector<std::optional<TensorValue>> tensor_list(
+      std::string_view name) const;  // Tensor[] and Tensor?[]
+  int64_t integer(std::string_view name)
+      const;  // a constant int; Unsupported is the caller's choice for symbols
+  Index index(std::string_view name) const;  // int or SymInt
+  std::vector<Index> index_list(std::string_view name) const;
+  std::vector<int64_t> integer_list(std::string_view name) const;
+  bool boolean(std::string_view name) const;
+  std::string_view string(std::string_view name) const;
+  std::optional<DType> dtype(std::string_view name) const;
+  Argument scalar(std::string_view name) const;  // int64, double, bool or Index
+
+  // ---- results ----
+  const TensorMeta& result(size_t output = 0) const;  // eager's metadata
+  size_t num_results() const;
+  void set(size_t output, TensorValue value);
+  void set_index(size_t output, Index value);
+
+  // ---- building ----
+  // Element of a value at a position (one Index per dimension), in the value's own dtype.
+  Expr load(const TensorValue& value, std::span<const Index> position);
+  // The same with runtime positions: position may contain i0, i1, ... standing for
+  // `runtime_indices`.
+  Expr load(const TensorValue& value, std::span<const Index> position,
+            std::span<const Expr> runtime_indices);
+  // Element at a position of the broadcast result: dimensions aligned at the end, size-1 dimensions
+  // repeated.
+  Expr load_broadcast(const TensorValue& value, std::span<const Index> position);
+  // A scalar argument as a constant of the dtype (an Index becomes an index value, cast).
+  Expr scalar_expr(const Argument& scalar, DType dtype);
+
+  using Body = std::function<Expr(std::span<const Index> position)>;
+  // A new buffer with the result's dtype, sizes and strides, written by a Pointwise; returns it as
+  // a value.
+  TensorValue pointwise(const TensorMeta& meta, const Body& body);
+  // A temporary of these sizes, contiguous.
+  TensorValue pointwise(DType dtype, std::span<const Index> sizes, const Body& body);
+  // Reduces `dims` (normalised, sorted) of a space of `sizes`; body gives the element at a position
+  // of the whole space; the result keeps the dimensions (as size 1) or drops them. Its dtype is the
+  // body's (int64 for arg reductions). Contiguous.
+  TensorValue reduce(ReductionKind kind, std::span<const Index> sizes, std::span<const size_t> dims,
+                     bool keep_dims, const Body& body);
+
+  // ---- views ----
+  // A view with other sizes: `map` gives the position in `base` for a position in the view.
+  TensorValue view(const TensorValue& base, std::span<const Index> sizes,
+                   const std::function<std::vector<Index>(std::span<const Index> position)>& map,
+                   const TensorMeta* eager = nullptr);
+
+ private:
+  LoweringContext& context_;
+  NodeId id_;
+};
+
+// Takes the call and either sets all results or says why it cannot.
+using LoweringFunction = std::optional<Unsupported> (*)(OpCall& call);
+
+struct LoweringRow {
+  std::string_view op;  // "aten::add.Tensor"
+  LoweringFunction function;
+};
+
+// The table, one span per family, in the order of the files.
+std::span<const LoweringRow> pointwise_lowerings();
+std::span<const LoweringRow> view_lowerings();
+std::span<const LoweringRow> creation_lowerings();
+std::span<const LoweringRow> join_lowerings();  // cat, stack, pad, repeat, flip
+std::span<const LoweringRow> reduction_lowerings();
+std::span<const LoweringRow>
+normalization_lowerings();  // softmax, layer_norm, batch_norm, ... and backward
+std::span<const LoweringRow> activation_lowerings();  // gelu, silu, ... and backward
+std::span<const LoweringRow> indexing_lowerings();  // embedding, gather, index, scatter, index_put
+std::span<const LoweringRow> pooling_lowerings();   // pools, upsampling and backward
+std::span<const LoweringRow>
+library_lowerings();  // mm, convolution, attention: library calls on purpose
+LoweringFunction find_lowering(std::string_view op);
+
+}  // namespace litz
