@@ -112,11 +112,13 @@ struct Scan {
 
 enum class StoreMode : uint8_t { kStore, kAdd, kMul, kMin, kMax };
 
-// output = copy of initial; then for all variables in row-major order: output[target] (mode)=
-// value. `runtime_indices` are the values of i0, i1, ... in target.
+// output[v] = initial for all v of initial_loops; then for all variables of `loops` in row-major
+// order: output[target] (mode)= value. `runtime_indices` are the values of i0, i1, ... in target.
+// Where `initial` is null the output keeps what it holds (an input buffer that the graph mutates).
 struct Scatter {
   BufferId output;
-  BufferId initial;
+  LoopNest initial_loops;
+  Expr initial;
   LoopNest loops;
   std::vector<Index> target;
   std::vector<Expr> runtime_indices;
