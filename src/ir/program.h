@@ -3,9 +3,8 @@
 //
 // Every computed operation is a loop nest over the elements of what it makes. Nothing is inlined
 // and no two operations share a loop; the scheduler decides that. A buffer is written by exactly
-// one operation, except input buffers that the graph mutates (written by one Pointwise, after which
-// no operation reads the old value) and the output of a Scatter (which starts as a copy of
-// `initial`).
+// one operation; input buffers that the graph mutates are written by one Pointwise or Scatter, after
+// which no operation reads the old value.
 //
 // Loop variables are positional: variable number i of an operation is IndexContext::variable(i,
 // extents[i]), outer loops first, reduction loops after them; where an extent is the constant 1 the
