@@ -106,7 +106,9 @@ Index divide_common_factor(Index a, Index b) {
   return split ? floor_div(split->high, split->b_high) : Index();
 }
 
-Index divide_quotient(Index a, Index b) {
+// The one floor_div(x, n) among the terms of a that has coefficient 1; null where there is none or
+// more than one.
+Index only_quotient(Index a) {
   const SumView view(a);
   Index quotient;
   for (const auto& [coefficient, term] : view.terms()) {
@@ -114,6 +116,11 @@ Index divide_quotient(Index a, Index b) {
     if (quotient.valid()) return Index();
     quotient = term;
   }
+  return quotient;
+}
+
+Index divide_quotient(Index a, Index b) {
+  const Index quotient = only_quotient(a);
   if (!quotient.valid()) return Index();
   const Index n = quotient.operands()[1];
   return floor_div(quotient.operands()[0] + (a - quotient) * n, n * b);
@@ -151,6 +158,12 @@ Index reduce_within_range(Index a, Index b) {
   return q ? a - b * *q : Index();
 }
 
+Index reduce_quotient(Index a, Index b) {
+  if (!only_quotient(a).valid()) return Index();
+  const Index q = divide_quotient(a, b);
+  return q.is_constant() ? a - b * q : Index();
+}
+
 Index reduce_remainders(Index a, Index b) {
   const SumView view(a);
   for (const auto& [coefficient, term] : view.terms()) {
@@ -170,6 +183,8 @@ constexpr DivisionRule kModRules[] = {
     {"mod(c, k) == the constant, for constants c and k", reduce_constants},
     {"mod(q*b + r, b) == mod(r, b)", reduce_multiples},
     {"mod(a, b) == a - q*b  where q*b <= a < (q+1)*b", reduce_within_range},
+    {"mod(floor_div(a, n) + y, b) == floor_div(a, n) + y - q*b  where floor_div(a + n*y, n*b) == q",
+     reduce_quotient},
     {"mod(k*mod(a, n) + r, b) == mod(k*a + r, b)  where b divides k*n", reduce_remainders},
     {"mod(g*a + r, g*b) == g*mod(a, b) + r  where 0 <= r < g", reduce_common_factor},
 };

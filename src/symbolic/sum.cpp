@@ -156,7 +156,7 @@ Index SumBuilder::finish() {
     again = false;
     for (const SumRule& rule : sum_rules()) again = again || rule.apply(*this);
   }
-  return IndexBuilder::sum(context_, constant_, terms_);
+  return intern();
 }
 
 }  // namespace litz
