@@ -118,13 +118,6 @@ bool is_commutative(ExprOp op, DType dtype) {
   }
 }
 
-// Constants go last.
-bool in_order(Expr a, Expr b) {
-  const bool a_constant = a.op() == ExprOp::kConstant;
-  const bool b_constant = b.op() == ExprOp::kConstant;
-  return a_constant != b_constant ? b_constant : a.id() <= b.id();
-}
-
 // Dtype rules of the operation list. Returns the result's dtype.
 DType check_operands(ExprOp op, DType dtype, std::span<const Expr> operands) {
   const int count = operand_count(op);
@@ -240,13 +233,29 @@ struct ExprContext::Impl {
     table = std::move(bigger);
   }
 
+  // The node equal to `wanted`; where there is none, the slot for it.
+  const ExprNode* find(const ExprNode& wanted, size_t* slot) const {
+    *slot = wanted.hash & (table.size() - 1);
+    for (; table[*slot] != nullptr; *slot = (*slot + 1) & (table.size() - 1)) {
+      if (same_node(*table[*slot], wanted)) return table[*slot];
+    }
+    return nullptr;
+  }
+
+  // The binary operation with its operands exchanged, if there is one already.
+  const ExprNode* find_exchanged(ExprNode wanted) const {
+    const Expr exchanged[2] = {wanted.operands[1], wanted.operands[0]};
+    wanted.operands = exchanged;
+    wanted.hash = hash_node(wanted);
+    size_t slot;
+    return find(wanted, &slot);
+  }
+
   // The node equal to `wanted`, whose arrays belong to the caller; copied when it is new.
   Expr intern(ExprNode wanted) {
     wanted.hash = hash_node(wanted);
-    size_t slot = wanted.hash & (table.size() - 1);
-    for (; table[slot] != nullptr; slot = (slot + 1) & (table.size() - 1)) {
-      if (same_node(*table[slot], wanted)) return Expr(table[slot]);
-    }
+    size_t slot;
+    if (const ExprNode* node = find(wanted, &slot)) return Expr(node);
     wanted.id = size++;
     wanted.operands = copy(wanted.operands, wanted.num_operands);
     wanted.coordinates = copy(wanted.coordinates, wanted.num_coordinates);
@@ -383,16 +392,19 @@ Expr ExprContext::make(ExprOp op, DType dtype, std::span<const Expr> operands, I
 
   if (const auto folded = fold_constants(op, node.dtype, operands)) return constant(*folded);
 
-  Expr swapped[2];
-  if (operands.size() == 2 && is_commutative(op, operands[0].dtype()) &&
-      !in_order(operands[0], operands[1])) {
-    swapped[0] = operands[1];
-    swapped[1] = operands[0];
-    operands = swapped;
+  const bool commutative = operands.size() == 2 && is_commutative(op, operands[0].dtype());
+  Expr exchanged[2];
+  if (commutative && operands[0].op() == ExprOp::kConstant) {
+    exchanged[0] = operands[1];
+    exchanged[1] = operands[0];
+    operands = exchanged;
   }
   node.index = extent;
   node.operands = operands.data();
   node.num_operands = static_cast<uint32_t>(operands.size());
+  if (commutative) {
+    if (const ExprNode* same = impl_->find_exchanged(node)) return Expr(same);
+  }
   return impl_->intern(node);
 }
 

@@ -9,11 +9,11 @@
 // make() checks operand counts and dtypes (InternalError) and canonicalizes only where no value can
 // change: a cast to the operand's own dtype is the operand, a cast after a cast that loses nothing
 // skips it, a choice with a constant condition or two equal branches is the branch, operations on
-// constants fold where the result is exact (ir/fold_constants.h), commutative integer operations
-// order their operands with constants last, check_index of a value known to be in range is the
-// value. So the result of make() need not have the operation asked for. float16 and bfloat16 are
-// only loaded, selected and cast; every other operation refuses them. The meaning of the operations
-// is at the top of ir/expr_ops.h.
+// constants fold where the result is exact (ir/fold_constants.h), of a + b and b + a (integers,
+// bools and equality) the first made stands for both, constants go last there, check_index of a
+// value known to be in range is the value. So the result of make() need not have the operation
+// asked for. float16 and bfloat16 are only loaded, selected and cast; every other operation refuses
+// them. The meaning of the operations is at the top of ir/expr_ops.h.
 //
 // Expressions may be 100,000 nodes deep: nothing here recurses over operands.
 #pragma once
