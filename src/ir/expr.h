@@ -6,8 +6,16 @@
 // symbols and the runtime index values i0, i1, ... which stand for the load's operands (int64
 // expressions, proven or checked to be in range). Views are never nodes: they are the coordinates.
 //
-// kMin/kMax and comparisons take operands of one dtype; make() checks this and folds nothing that
-// could change a value. The meaning of the operations is at the top of ir/expr_ops.h.
+// make() checks operand counts and dtypes (InternalError) and canonicalizes only where no value can
+// change: a cast to the operand's own dtype is the operand, a cast after a cast that loses nothing
+// skips it, a choice with a constant condition or two equal branches is the branch, operations on
+// constants fold where the result is exact (ir/fold_constants.h), of a + b and b + a (integers,
+// bools and equality) the first made stands for both, constants go last there, check_index of a
+// value known to be in range is the value. So the result of make() need not have the operation
+// asked for. float16 and bfloat16 are only loaded, selected and cast; every other operation refuses
+// them. The meaning of the operations is at the top of ir/expr_ops.h.
+//
+// Expressions may be 100,000 nodes deep: nothing here recurses over operands.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +44,10 @@ struct Scalar {
   int64_t integer = 0;
   double real = 0;
 
-  static Scalar of_int(DType dtype, int64_t value);  // wraps to the dtype; of a float dtype: rounds
-  static Scalar of_double(DType dtype,
-                          double value);  // rounds to the dtype; of an integer dtype: as kCast
+  // Wraps to an integer dtype, rounds to a floating one.
+  static Scalar of_int(DType dtype, int64_t value);
+  // As kCast from float64.
+  static Scalar of_double(DType dtype, double value);
   bool is_zero() const;
 };
 
@@ -92,7 +101,7 @@ class ExprContext {
   Expr unary(ExprOp op, Expr a);
   Expr binary(ExprOp op, Expr a, Expr b);
   Expr fma(Expr a, Expr b, Expr c);
-  // Any operation that is not a leaf, with the dtype for kCast and kBitcast; `extent` for
+  // Any operation that is not a leaf. The dtype counts for kCast and kBitcast only; `extent` is for
   // kCheckIndex.
   Expr make(ExprOp op, DType dtype, std::span<const Expr> operands, Index extent = {});
 
@@ -124,6 +133,8 @@ class ExprRewriter {
   Expr apply(Expr expression);
 
  private:
+  Expr rewrite_node(Expr expression);  // its operands are in the memo
+
   ExprContext& context_;
   Substitution indices_;
   OnLoad on_load_;

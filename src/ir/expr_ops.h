@@ -5,19 +5,29 @@
 // Meaning, for all operations:
 // - Integers are two's complement and wrap in their own width. Bool is 0 or 1.
 // - Floating point is IEEE 754, round to nearest even, in the operand's dtype; transcendental
-// functions may differ from the correctly
-//   rounded value within the bounds of docs/numerics.md. float16 and bfloat16 have no arithmetic:
-//   lowering casts up to float32 and casts the result down, so that every intermediate has the
-//   value eager gives it.
+//   functions may differ from the correctly rounded value within the bounds of docs/numerics.md.
+//   float16 and bfloat16 have no arithmetic: lowering casts up to float32 and casts the result
+//   down, so that every intermediate has the value eager gives it.
 // - Nothing is undefined: shifts by a count out of range, integer division by zero and casts of
-// out-of-range floats have the
-//   values documented at the operation.
+//   out-of-range floats have the values documented at the operation. (Eager raises an error for
+//   integer division by zero, and crashes for the smallest int32 or int64 divided by -1, which
+//   wraps here.)
 // - Evaluation has no order and no effects except kCheckIndex, which may record an error, and
-// kMasked, whose second
-//   operand is evaluated only where its first is true.
+//   kMasked, whose second operand is evaluated only where its first is true.
+//
+// Casts, as tensor.to(dtype) of eager on x86, whatever the length of the tensor:
+// - integer to integer keeps the low bits; integer or float to bool is != 0 (NaN is true);
+// - integer to float16 or bfloat16, and float64 to them, rounds to float32 first and then again;
+// - float to integer truncates toward zero into an intermediate integer, of 64 bits for int64 and
+//   uint8, of 32 bits for int32, int16 and int8, and keeps its low bits. Values outside the
+//   intermediate's range, infinities and NaN give its smallest value: INT64_MIN, INT32_MIN, and so
+//   0 for uint8, int16 and int8.
+//
+// ir/scalar_semantics.h says all this in C++.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace litz {
@@ -43,8 +53,7 @@ enum class OpDomain : uint8_t {
   X(kReduced, "reduced", 0, kSpecial, kAny, "result number n of the enclosing kernel's reductions")
 
 #define LITZ_SPECIAL_OPS(X)                                                                \
-  X(kCast, "cast", 1, kSpecial, kAny,                                                      \
-    "conversion as tensor.to(dtype); float to integer truncates, to bool is != 0")         \
+  X(kCast, "cast", 1, kSpecial, kAny, "conversion as tensor.to(dtype), see above")         \
   X(kBitcast, "bitcast", 1, kSpecial, kAny, "same bits as another dtype of the same size") \
   X(kWhere, "where", 3, kSpecial, kAny,                                                    \
     "second operand where the first (bool) holds, else the third")                         \
@@ -54,7 +63,7 @@ enum class OpDomain : uint8_t {
     "int64 operand where 0 <= operand < extent; else records LITZ_INDEX_OUT_OF_RANGE and is 0")
 
 #define LITZ_UNARY_OPS(X)                                                                  \
-  X(kNeg, "neg", 1, kSame, kNumber, "0 - a")                                               \
+  X(kNeg, "neg", 1, kSame, kNumber, "sign flipped, of zeros too; an integer wraps")        \
   X(kAbs, "abs", 1, kSame, kNumber, "absolute value; the smallest integer stays as it is") \
   X(kSign, "sign", 1, kSame, kNumber, "-1, 0 or 1; NaN gives 0 as eager's sgn")            \
   X(kFloor, "floor", 1, kSame, kFloat, "")                                                 \
@@ -111,8 +120,8 @@ enum class OpDomain : uint8_t {
   X(kHypot, "hypot", 2, kSame, kFloat, "")                                                         \
   X(kCopySign, "copysign", 2, kSame, kFloat, "")                                                   \
   X(kNextAfter, "nextafter", 2, kSame, kFloat, "")                                                 \
-  X(kMin, "min", 2, kSame, kAny, "NaN where either is NaN")                                        \
-  X(kMax, "max", 2, kSame, kAny, "NaN where either is NaN")                                        \
+  X(kMin, "min", 2, kSame, kAny, "NaN where either is NaN; the first where both are equal")        \
+  X(kMax, "max", 2, kSame, kAny, "NaN where either is NaN; the first where both are equal")        \
   X(kBitAnd, "bit_and", 2, kSame, kBits, "")                                                       \
   X(kBitOr, "bit_or", 2, kSame, kBits, "")                                                         \
   X(kBitXor, "bit_xor", 2, kSame, kBits, "")                                                       \
@@ -141,5 +150,6 @@ std::string_view to_string(ExprOp op);
 int operand_count(ExprOp op);  // -1: any number
 OpResult result_rule(ExprOp op);
 OpDomain domain(ExprOp op);
+std::optional<ExprOp> parse_expr_op(std::string_view spelling);
 
 }  // namespace litz

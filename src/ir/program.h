@@ -13,6 +13,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -83,6 +85,7 @@ enum class ReductionKind : uint8_t {
 #undef LITZ_REDUCTION_ENUM
 };
 std::string_view to_string(ReductionKind kind);
+std::optional<ReductionKind> parse_reduction_kind(std::string_view spelling);
 // The result's dtype for operands of this one: int64 for argmax and argmin, else the same.
 DType result_dtype(ReductionKind kind, DType operand);
 Scalar identity(ReductionKind kind, DType dtype);  // not for argmax and argmin
@@ -98,6 +101,8 @@ struct Reduction {
 };
 
 enum class ScanKind : uint8_t { kSum, kProd };
+std::string_view to_string(ScanKind kind);
+std::optional<ScanKind> parse_scan_kind(std::string_view spelling);
 
 // output[..., j, ...] = value[..., 0, ...] op ... op value[..., j, ...] along loop number `axis`,
 // in order.
@@ -110,6 +115,8 @@ struct Scan {
 };
 
 enum class StoreMode : uint8_t { kStore, kAdd, kMul, kMin, kMax };
+std::string_view to_string(StoreMode mode);
+std::optional<StoreMode> parse_store_mode(std::string_view spelling);
 
 // output[v] = initial for all v of initial_loops; then for all variables of `loops` in row-major
 // order: output[target] (mode)= value. `runtime_indices` are the values of i0, i1, ... in target.
@@ -203,6 +210,12 @@ class Program {
 
 // Loop variables for the extents, numbered from `first`.
 LoopNest make_loops(IndexContext& context, std::span<const Index> extents, uint32_t first = 0);
+
+// Every size symbol that the program mentions, in order of id.
+std::vector<Index> size_symbols(const Program& program);
+
+// True if the view is the whole buffer as it lies in memory.
+bool is_whole_buffer(const Program& program, const BufferView& view);
 
 // Buffers that an operation reads (each once) and writes.
 std::vector<BufferId> buffers_read(const Operation& operation);
