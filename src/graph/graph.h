@@ -24,6 +24,7 @@
 
 #include "graph/argument.h"
 #include "graph/op_schema.h"
+#include "graph/schema_registry.h"
 #include "support/dtype.h"
 #include "support/ids.h"
 #include "symbolic/index.h"

@@ -1,7 +1,6 @@
-#include <algorithm>
+#include "graph/schema_registry.h"
 
-#include "graph/op_schema.h"
-#include "support/error.h"
+#include <algorithm>
 
 namespace litz {
 namespace {
