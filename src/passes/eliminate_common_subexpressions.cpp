@@ -3,6 +3,7 @@
 #include <functional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "graph/alias_analysis.h"
 #include "graph/hash.h"
@@ -11,6 +12,10 @@
 
 namespace litz {
 namespace {
+
+// Equal calls that must stay apart are not compared with more than this many others, so that a
+// hundred thousand of them take linear time.
+constexpr size_t kMaxCandidates = 8;
 
 class Eliminator {
  public:
@@ -52,14 +57,14 @@ class Eliminator {
     std::vector<Argument> arguments = rewriter_.map(node.arguments);
     uint64_t key = std::hash<const void*>()(node.schema);
     for (const Argument& argument : arguments) key = mix_hash(key, hash(argument));
-    const auto [first, last] = kept_.equal_range(key);
-    for (auto candidate = first; candidate != last; ++candidate) {
-      const Kept& kept = candidate->second;
+    std::vector<Kept>& candidates = kept_[key];
+    for (const Kept& kept : candidates) {
       if (!is_same_call(kept, id, arguments) || !may_merge(kept.old_id, id)) continue;
       merge(kept, id);
       return;
     }
-    kept_.emplace(key, Kept{id, rewriter_.copy_call(id, std::move(arguments))});
+    const NodeId copied = rewriter_.copy_call(id, std::move(arguments));
+    if (candidates.size() < kMaxCandidates) candidates.push_back({id, copied});
   }
 
   bool is_same_call(const Kept& kept, NodeId id, const std::vector<Argument>& arguments) {
@@ -106,9 +111,9 @@ class Eliminator {
   const Graph& graph_;
   AliasAnalysis aliases_;
   GraphRewriter rewriter_;
-  std::unordered_multimap<uint64_t, Kept> kept_;
-  ValueMap<char> is_visible_;  // by storage, merged ones counted in
-  ValueMap<char> is_output_;   // is itself an output of the graph
+  std::unordered_map<uint64_t, std::vector<Kept>> kept_;  // by hash of op and arguments
+  ValueMap<char> is_visible_;                             // by storage, merged ones counted in
+  ValueMap<char> is_output_;                              // is itself an output of the graph
 };
 
 }  // namespace
