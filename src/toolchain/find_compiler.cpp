@@ -1,10 +1,10 @@
-#include "toolchain/host_compiler.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
+
+#include "toolchain/host_compiler.h"
 
 namespace litz {
 namespace {
