@@ -170,6 +170,7 @@ class Substitution {
  private:
   std::unordered_map<Index, Index> map_;
   std::unordered_map<Index, Index> memo_;
+  uint64_t symbols_ = 0;  // Bloom filter of the replaced symbols
 };
 
 Index substitute(Index expression, std::span<const std::pair<Index, Index>> replacements);

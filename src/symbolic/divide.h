@@ -1,0 +1,25 @@
+// The rules of floor_div and mod. Private to this room.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "symbolic/index.h"
+
+namespace litz {
+
+// Gives an expression equal to floor_div(a, b), or to mod(a, b), or null where the rule does not
+// apply; b > 0.
+struct DivisionRule {
+  std::string_view equation;
+  Index (*apply)(Index a, Index b);
+};
+
+// In the order in which they are tried.
+std::span<const DivisionRule> floor_div_rules();
+std::span<const DivisionRule> mod_rules();
+
+// True if b is positive, sizes taken to be at least 1.
+bool may_divide(Index b);
+
+}  // namespace litz
