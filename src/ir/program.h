@@ -160,6 +160,7 @@ struct ExternKernel {
       reason;  // why it is not lowered; empty where the library is the intended implementation
   std::vector<ExternArgument> arguments;
   std::vector<BufferId> outputs;
+  bool results_are_views = false;  // look into its arguments: whoever calls it copies them at once
   std::vector<BufferId> mutated;  // buffers that it writes to besides its outputs
   bool has_side_effects =
       false;  // runs even if nobody uses the result (random state, asserts, mutation)

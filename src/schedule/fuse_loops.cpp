@@ -214,8 +214,13 @@ class Fuser {
   void place_alone(OperationId id, FusionGroup::Kind kind, std::vector<Index> outer,
                    std::vector<Index> inner) {
     const Operation& operation = program_.operations()[id];
-    const uint32_t group =
-        new_group(kind, std::move(outer), std::move(inner), producers_of(operation));
+    std::vector<uint32_t> before = producers_of(operation);
+    // Random numbers are drawn, and errors raised, in the order of the program.
+    const auto* library = std::get_if<ExternKernel>(&operation.v);
+    const bool effects = library != nullptr && library->has_side_effects;
+    if (effects && latest_effect_ != kNoGroup) before.push_back(latest_effect_);
+    const uint32_t group = new_group(kind, std::move(outer), std::move(inner), before);
+    if (effects) latest_effect_ = group;
     result_.groups[group].members.push_back({id, {}, false});
     for (BufferId read : buffers_read(operation)) record_read(group, read);
     for (BufferId written : buffers_written(operation))
@@ -493,6 +498,7 @@ class Fuser {
   std::vector<GroupState> states_;
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // buffer -> groups
   std::unordered_map<uint32_t, uint32_t> latest_reader_;
+  uint32_t latest_effect_ = kNoGroup;  // the last library call with side effects
 };
 
 }  // namespace
