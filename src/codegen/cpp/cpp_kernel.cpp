@@ -494,6 +494,7 @@ class KernelPrinter {
     CppKernel out;
     out.buffers = arguments_.buffers();
     out.symbols = arguments_.symbols();
+    out.checks_indices = arguments_.checks_indices();
     const std::string name(kKernelName);
     IndentedBuffer t;
     t.open("struct " + name + "_state {");
@@ -517,7 +518,7 @@ class KernelPrinter {
     std::string definition = trim_close(t.text()) + body_text_ + "}\n\n";
 
     IndentedBuffer d;
-    std::string signature = "static void " + name + "(const LitzHost* host, i32* status";
+    std::string signature = "void " + name + "(const LitzHost* host, i32* status";
     for (size_t i = 0; i < out.buffers.size(); ++i)
       signature += ", char* p" + text(static_cast<int64_t>(i));
     for (size_t i = 0; i < out.symbols.size(); ++i)
