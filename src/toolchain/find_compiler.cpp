@@ -61,7 +61,7 @@ std::string CompilerIdentity::text() const {
     case Family::kGcc:
       return "gcc " + version;
     case Family::kClang:
-      return "clang " + version;
+      return version;
     case Family::kZig:
       return "zig " + version;
   }

@@ -214,7 +214,8 @@ Command HostCompiler::driver_link_command(const SharedLibraryJob& job,
   for (const std::string& library : job.libraries) {
     argv.push_back("-l" + short_library_name(library));
   }
-  if (identity_.family != Family::kZig) argv.push_back("-lgcc");
+  // Zig builds its support library anew each time, which takes seconds.
+  argv.push_back(identity_.family == Family::kZig ? "-rtlib=compiler-rt" : "-lgcc");
   return command(std::move(argv), work_dir);
 }
 

@@ -29,7 +29,7 @@ struct CompilerIdentity {
   Family family = Family::kGcc;
   std::string version;  // as the compiler words it
 
-  std::string text() const;  // "gcc (Debian 12.2.0-14) 12.2.0"
+  std::string text() const;  // "gcc (Debian 12.2.0-14) 12.2.0", "Debian clang version 14.0.6"
   friend bool operator==(const CompilerIdentity&, const CompilerIdentity&) = default;
 };
 
