@@ -112,6 +112,58 @@ const char* build_status_name(BuildStatus status) {
   return "";
 }
 
+Result<HostCompiler> HostCompiler::find(const HostCompilerOptions& options,
+                                        CompilerVersions& versions) {
+  std::vector<std::string> environment = {"LC_ALL=C", "PATH=" + options.search_path};
+  if (!options.compiler.empty()) {
+    std::string path = find_program(options.compiler, options.search_path);
+    if (path.empty()) {
+      return Unsupported{"the compiler '" + options.compiler +
+                         "' is not an executable file and not in the search path"};
+    }
+    Result<CompilerIdentity> identity = versions.identify(path, environment);
+    if (!identity) return Unsupported{identity.reason()};
+    return HostCompiler(path, *identity, options);
+  }
+
+  std::vector<std::string> candidates;
+  for (const char* name : {"g++", "clang++"}) {
+    std::string path = find_program(name, options.search_path);
+    if (!path.empty()) candidates.push_back(path);
+  }
+  for (const std::string& folder : options.zig_folders) {
+    std::string path = folder + "/ziglang/zig";
+    if (is_executable_file(path)) candidates.push_back(path);
+  }
+  std::string reasons;
+  for (const std::string& path : candidates) {
+    Result<CompilerIdentity> identity = versions.identify(path, environment);
+    if (identity) return HostCompiler(path, *identity, options);
+    reasons += "; " + identity.reason();
+  }
+  return Unsupported{
+      "no C++ compiler was found: neither g++ nor clang++ in the search path, nor the Python "
+      "package "
+      "ziglang" +
+      reasons};
+}
+
+HostCompiler::HostCompiler(std::string path, CompilerIdentity identity,
+                           const HostCompilerOptions& options)
+    : path_(std::move(path)), identity_(std::move(identity)), search_path_(options.search_path) {
+  if (identity_.family == CompilerIdentity::Family::kZig) {
+    linker_ = path_;
+    return;
+  }
+  // The linker that stands beside the compiler belongs to it. GNU ld is the fastest for small
+  // objects.
+  std::string beside = path_.substr(0, path_.rfind('/'));
+  for (const char* name : {"ld.bfd", "ld"}) {
+    linker_ = find_program(name, beside + ":" + search_path_);
+    if (!linker_.empty()) return;
+  }
+}
+
 std::vector<std::string> HostCompiler::driver() const {
   if (identity_.family != Family::kZig) return {path_};
 #if defined(__aarch64__)
@@ -214,7 +266,8 @@ Command HostCompiler::driver_link_command(const SharedLibraryJob& job,
   for (const std::string& library : job.libraries) {
     argv.push_back("-l" + short_library_name(library));
   }
-  if (identity_.family != Family::kZig) argv.push_back("-lgcc");
+  // Zig builds its support library anew each time, which takes seconds.
+  argv.push_back(identity_.family == Family::kZig ? "-rtlib=compiler-rt" : "-lgcc");
   return command(std::move(argv), work_dir);
 }
 

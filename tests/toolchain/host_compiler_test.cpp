@@ -73,12 +73,14 @@ float call_add(const std::string& library) {
 class RealCompilerTest : public HostCompilerTest,
                          public ::testing::WithParamInterface<const char*> {};
 
-// Every compiler that this machine has. The test suite needs a compiler to exist at all.
+// Every compiler that this machine has, and the zig that LITZ_TEST_ZIG names. The test suite needs
+// a compiler to exist at all.
 std::vector<const char*> installed_compilers() {
   std::vector<const char*> installed;
   for (const char* name : {"g++", "clang++"}) {
     if (!find_program(name, kSystemPath).empty()) installed.push_back(name);
   }
+  if (const char* zig = ::getenv("LITZ_TEST_ZIG")) installed.push_back(zig);
   return installed;
 }
 
@@ -106,6 +108,19 @@ TEST_P(RealCompilerTest, UnitsAreLinkedTogether) {
             "  return twice(a) + b;\n}\n"}}));
   ASSERT_TRUE(result.ok()) << result.log;
   EXPECT_EQ(call_add(path("out.so")), 7.0f);
+}
+
+// 128-bit division is a function of the compiler's support library, which only the driver knows.
+TEST_P(RealCompilerTest, CodeThatNeedsTheSupportLibraryIsLinkedByTheDriver) {
+  Result<HostCompiler> compiler = find(GetParam());
+  ASSERT_TRUE(compiler) << compiler.reason();
+  BuildResult result = compiler->build(
+      job({{"unit.cpp",
+            "extern \"C\" __attribute__((visibility(\"default\"))) float add(float a, float b) {\n"
+            "  return (float)((__int128)(a * 35) / (__int128)b);\n}\n"}}));
+  ASSERT_TRUE(result.ok()) << result.log;
+  EXPECT_TRUE(result.linked_by_driver);
+  EXPECT_EQ(call_add(path("out.so")), 23.0f);
 }
 
 TEST_P(RealCompilerTest, EqualInputGivesEqualBytesWhereverItIsBuilt) {
@@ -211,7 +226,7 @@ TEST_F(HostCompilerTest, PrefersGccThenClangThenZig) {
   std::vector<std::string> zig = {path("elsewhere"), path("zig")};
   EXPECT_EQ(find("", path("bin"), zig)->identity().text(), "zig 0.99.1");
   write_script("bin/clang++", "echo 'clang version 99.0'");
-  EXPECT_EQ(find("", path("bin"), zig)->identity().text(), "clang clang version 99.0");
+  EXPECT_EQ(find("", path("bin"), zig)->identity().text(), "clang version 99.0");
   write_compiler("bin/g++", "");
   EXPECT_EQ(find("", path("bin"), zig)->identity().text(), "gcc (Script) 1.0");
 }

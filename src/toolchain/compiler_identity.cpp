@@ -1,10 +1,13 @@
+#include "toolchain/compiler_identity.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
-#include "toolchain/host_compiler.h"
+#include "toolchain/process.h"
 
 namespace litz {
 namespace {
@@ -17,12 +20,6 @@ std::string_view base_name(std::string_view path) {
 }
 
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
-
-bool is_executable_file(const std::string& path) {
-  struct stat info;
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-         ::access(path.c_str(), X_OK) == 0;
-}
 
 bool is_zig(std::string_view path) { return base_name(path).starts_with("zig"); }
 
@@ -61,7 +58,7 @@ std::string CompilerIdentity::text() const {
     case Family::kGcc:
       return "gcc " + version;
     case Family::kClang:
-      return "clang " + version;
+      return version;
     case Family::kZig:
       return "zig " + version;
   }
@@ -86,6 +83,12 @@ Result<CompilerIdentity> CompilerVersions::identify(const std::string& path,
   return identity;
 }
 
+bool is_executable_file(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0;
+}
+
 std::string find_program(const std::string& name, const std::string& search_path) {
   if (name.find('/') != std::string::npos) return is_executable_file(name) ? name : "";
   size_t begin = 0;
@@ -99,58 +102,6 @@ std::string find_program(const std::string& name, const std::string& search_path
     begin = end + 1;
   }
   return "";
-}
-
-Result<HostCompiler> HostCompiler::find(const HostCompilerOptions& options,
-                                        CompilerVersions& versions) {
-  std::vector<std::string> environment = {"LC_ALL=C", "PATH=" + options.search_path};
-  if (!options.compiler.empty()) {
-    std::string path = find_program(options.compiler, options.search_path);
-    if (path.empty()) {
-      return Unsupported{"the compiler '" + options.compiler +
-                         "' is not an executable file and not in the search path"};
-    }
-    Result<CompilerIdentity> identity = versions.identify(path, environment);
-    if (!identity) return Unsupported{identity.reason()};
-    return HostCompiler(path, *identity, options);
-  }
-
-  std::vector<std::string> candidates;
-  for (const char* name : {"g++", "clang++"}) {
-    std::string path = find_program(name, options.search_path);
-    if (!path.empty()) candidates.push_back(path);
-  }
-  for (const std::string& folder : options.zig_folders) {
-    std::string path = folder + "/ziglang/zig";
-    if (is_executable_file(path)) candidates.push_back(path);
-  }
-  std::string reasons;
-  for (const std::string& path : candidates) {
-    Result<CompilerIdentity> identity = versions.identify(path, environment);
-    if (identity) return HostCompiler(path, *identity, options);
-    reasons += "; " + identity.reason();
-  }
-  return Unsupported{
-      "no C++ compiler was found: neither g++ nor clang++ in the search path, nor the Python "
-      "package "
-      "ziglang" +
-      reasons};
-}
-
-HostCompiler::HostCompiler(std::string path, CompilerIdentity identity,
-                           const HostCompilerOptions& options)
-    : path_(std::move(path)), identity_(std::move(identity)), search_path_(options.search_path) {
-  if (identity_.family == CompilerIdentity::Family::kZig) {
-    linker_ = path_;
-    return;
-  }
-  // The linker that stands beside the compiler belongs to it. GNU ld is the fastest for small
-  // objects.
-  std::string beside = path_.substr(0, path_.rfind('/'));
-  for (const char* name : {"ld.bfd", "ld"}) {
-    linker_ = find_program(name, beside + ":" + search_path_);
-    if (!linker_.empty()) return;
-  }
 }
 
 }  // namespace litz
