@@ -52,8 +52,8 @@ LinearIn take_out(Index a, Index atom) {
   const SumView view(a);
   const Monomial divisor = {1, {atom}};
   for (const Term& term : view.terms()) {
-    if (const auto part = divide(as_monomial(term), divisor)) {
-      stride.add(part->to_index(a.context()), 1);
+    if (const auto part = divide(term, divisor)) {
+      stride.add(part->second, part->first);
     } else {
       rest.add(term.second, term.first);
     }
