@@ -48,8 +48,8 @@ std::optional<FactorSplit> split_by_factor(Index a, Index b, const Monomial& g) 
   SumBuilder low(context);
   const SumView view(a);
   for (const Term& term : view.terms()) {
-    if (const auto part = divide(as_monomial(term), g)) {
-      high.add(part->to_index(context), 1);
+    if (const auto part = divide(term, g)) {
+      high.add(part->second, part->first);
     } else {
       low.add(term.second, term.first);
     }
@@ -68,7 +68,7 @@ std::optional<FactorSplit> find_factor_split(Index a, Index b) {
   std::vector<Monomial> candidates;
   const SumView view(a);
   for (const Term& term : view.terms()) {
-    Monomial g = common_divisor(of_b, as_monomial(term));
+    Monomial g = common_divisor(of_b, term);
     if (!g.is_one() && std::find(candidates.begin(), candidates.end(), g) == candidates.end()) {
       candidates.push_back(std::move(g));
     }
@@ -197,6 +197,15 @@ Index apply_rules(std::span<const DivisionRule> rules, IndexKind kind, Index a, 
   return IndexBuilder::binary(kind, a, b);
 }
 
+Index divide_memoized(std::span<const DivisionRule> rules, IndexKind kind, Index a, Index b) {
+  IndexContext& context = a.context();
+  if (const Index known = IndexBuilder::recall(kind, a, b); known.valid()) return known;
+  const Index result = apply_rules(rules, kind, a, b);
+  // Inside a proof fewer proofs are tried, so the result may be weaker.
+  if (IndexBuilder::proof_depth(context) == 0) IndexBuilder::remember(kind, a, b, result);
+  return result;
+}
+
 }  // namespace
 
 std::span<const DivisionRule> floor_div_rules() { return kFloorDivRules; }
@@ -209,11 +218,11 @@ bool may_divide(Index b) {
 }
 
 Index floor_div(Index a, Index b) {
-  return apply_rules(floor_div_rules(), IndexKind::kFloorDiv, a, b);
+  return divide_memoized(floor_div_rules(), IndexKind::kFloorDiv, a, b);
 }
 Index floor_div(Index a, int64_t b) { return floor_div(a, a.context().constant(b)); }
 
-Index mod(Index a, Index b) { return apply_rules(mod_rules(), IndexKind::kMod, a, b); }
+Index mod(Index a, Index b) { return divide_memoized(mod_rules(), IndexKind::kMod, a, b); }
 Index mod(Index a, int64_t b) { return mod(a, a.context().constant(b)); }
 
 Index ceil_div(Index a, Index b) { return floor_div(a + b - 1, b); }

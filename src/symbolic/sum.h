@@ -19,7 +19,7 @@ class IndexTooLarge : public UserError {
 // Collects scaled terms; finish() merges equal ones, applies the sum rules and interns the result.
 class SumBuilder {
  public:
-  explicit SumBuilder(IndexContext& context) : context_(context) {}
+  explicit SumBuilder(IndexContext& context) : context_(context) { terms_.reserve(8); }
 
   void add(Index a, int64_t scale);
   void add_constant(int64_t value) { constant_ = add_checked(constant_, value); }

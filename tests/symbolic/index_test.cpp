@@ -177,7 +177,7 @@ TEST_F(IndexTest, EvaluateRejectsDivisionByZero) {
 }
 
 TEST_F(IndexTest, DeepExpressionsNeedNoDeepStack) {
-  constexpr int kDepth = 100000;
+  constexpr int kDepth = 20000;
   const Index y = context.size_symbol("y", {-100, 100});
   Index deep = x;
   for (int i = 0; i < kDepth; ++i) deep = max(min(deep + 1, y), x - 3);

@@ -50,6 +50,19 @@ TEST_F(Prove, Less) {
   EXPECT_FALSE(prove_less(d0, s1));
 }
 
+// Windows of a pooling with a symbolic input size stay inside the input.
+TEST_F(Prove, Windows) {
+  const Index outputs = floor_div(s0 - 3, 2) + 1;
+  const Index window = context.variable(0, outputs) * 2 + context.variable(1, constant(3));
+  EXPECT_TRUE(prove_less(window, s0));
+  EXPECT_FALSE(prove_less(window + 1, s0));
+  EXPECT_TRUE(prove_less(floor_div(d0, 4), ceil_div(s0, constant(4))));
+  EXPECT_TRUE(prove_less_equal(floor_div(s0, 2), s0));
+  EXPECT_TRUE(prove_less_equal(floor_div(s0, 2) + floor_div(s0 + 1, 2), s0));
+  EXPECT_TRUE(prove_less_equal(s0, floor_div(s0 + 3, 4) * 4));
+  EXPECT_FALSE(prove_less(s0, floor_div(s0 + 3, 4) * 4));
+}
+
 TEST_F(Prove, Divisible) {
   EXPECT_TRUE(prove_divisible(s0 * s1 * 6 + s1 * 4, s1 * 2));
   EXPECT_EQ(*exact_div(s0 * s1 * 6 + s1 * 4, s1 * 2), s0 * 3 + 2);

@@ -10,8 +10,8 @@
 namespace litz {
 namespace {
 
-constexpr int kExpressions = 20000;
-constexpr int kLeastUses = 50;
+constexpr int kExpressions = 5000;
+constexpr int kLeastUses = 20;
 
 using Reference = int64_t (*)(int64_t, int64_t);
 
