@@ -31,8 +31,8 @@ class Parser {
       if (returned) cursor_.fail("statement after return");
       if (cursor_.accept_word("buffer")) {
         parse_buffer();
-      } else if (cursor_.accept_word("input")) {
-        parse_input();
+      } else if (cursor_.accept_word("inputs")) {
+        parse_list('(', ')', [this] { parse_input(); });
       } else if (cursor_.accept_word("return")) {
         parse_list('(', ')', [this] { program_.outputs.push_back(parse_output()); });
         returned = true;
@@ -284,7 +284,7 @@ class Parser {
       operation.v = std::move(item);
     } else {
       cursor_.fail(
-          "expected buffer, input, pointwise, reduction, scan, scatter, extern, return or '}'");
+          "expected buffer, inputs, pointwise, reduction, scan, scatter, extern, return or '}'");
     }
     return operation;
   }

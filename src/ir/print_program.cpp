@@ -58,11 +58,13 @@ class Printer {
     line("program(" + join(symbols) + ") {");
     ++depth_;
     for (size_t i = 0; i < names_.size(); ++i) print_buffer(BufferId(static_cast<uint32_t>(i)));
+    std::vector<std::string> inputs;
     for (const Program::Input& input : program_.inputs) {
-      line("input " + name_text(input.name) + " = " +
-           (input.buffer.valid() ? "tensor " + name(input.buffer)
-                                 : "int " + to_string(input.integer)));
+      inputs.push_back(name_text(input.name) + " = " +
+                       (input.buffer.valid() ? "tensor " + name(input.buffer)
+                                             : "int " + to_string(input.integer)));
     }
+    line("inputs (" + join(inputs) + ")");
     for (const Operation& operation : program_.operations()) {
       text_ += "\n";
       print_operation(operation);
