@@ -1,7 +1,6 @@
 // The callable that torch.compile gets back.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <string>
@@ -9,43 +8,30 @@
 #include <vector>
 
 #include "bindings.h"
+#include "graph/op_schema.h"
 #include "python_ops.h"
 #include "runtime/frame.h"
 #include "runtime/loaded_artifact.h"
 #include "runtime/torch_host.h"
 #include "support/error.h"
 #include "tensor_access.h"
+#include "torch_door.h"
 
 namespace nb = nanobind;
 
 namespace litz {
 namespace {
 
-// What the graphs of this process share, made at the first graph. Never destroyed: tensors that it
-// allocated may outlive the interpreter.
-struct TorchDoor {
-  std::shared_ptr<TorchEnvironment> environment =
-      std::make_shared<TorchEnvironment>(TorchApi::load());
-  TensorAccess access{environment->api};
-
-  // The GIL is the lock: a function-local static's own lock could deadlock with it.
-  static TorchDoor& get() {
-    static TorchDoor* door = nullptr;
-    if (door == nullptr) door = new TorchDoor();
-    return *door;
-  }
-};
-
-// A library op as the Python package describes it: callable, argument types, return types.
-using OpDescription = std::tuple<nb::object, std::vector<std::string>, std::vector<std::string>>;
-
 class CompiledGraph {
  public:
-  CompiledGraph(const std::string& path, nb::list ops)
+  CompiledGraph(const std::string& path, nb::handle describe_op, nb::handle captured)
       : door_(TorchDoor::get()),
         artifact_(LoadedArtifact::load(path)),
         frames_(artifact_->table()),
-        host_(door_.environment, artifact_->table(), take_ops(ops)) {}
+        host_(door_.environment, artifact_->table(), take_ops(describe_op)),
+        captured_(nb::steal<nb::tuple>(PySequence_Tuple(captured.ptr()))) {
+    if (!captured_.is_valid()) throw nb::python_error();
+  }
 
   nb::object call(nb::handle arguments);
 
@@ -53,10 +39,14 @@ class CompiledGraph {
   const std::string& path() const { return artifact_->path(); }
   nb::list library_ops() const;
   int traverse(visitproc visit, void* arg) const;
-  void clear() { callables_.clear(); }
+  void clear() {
+    callables_.clear();
+    captured_ = nb::tuple();
+  }
 
  private:
-  std::vector<TorchOpTypes> take_ops(nb::list ops);
+  std::vector<TorchOpTypes> take_ops(nb::handle describe_op);
+  nb::object take_inputs(nb::handle arguments) const;
   void read_inputs(nb::handle arguments, Frame& frame) const;
   void read_tensor(PyObject* object, size_t index, Frame& frame) const;
   nb::object collect(const Frame& frame, nb::handle arguments) const;
@@ -68,19 +58,22 @@ class CompiledGraph {
   FramePool frames_;
   std::vector<nb::object> callables_;
   TorchHost host_;
+  nb::tuple captured_;  // inputs that every call gets, after its own
 };
 
-std::vector<std::string> strings(nb::handle sequence) {
-  std::vector<std::string> texts;
-  for (nb::handle item : sequence) texts.push_back(nb::cast<std::string>(item));
-  return texts;
+TorchOpTypes types_of(const OpSchema& schema) {
+  TorchOpTypes types;
+  for (const SchemaArgument& argument : schema.arguments) types.arguments.push_back(argument.type);
+  for (const SchemaArgument& result : schema.returns) types.returns.push_back(result.type);
+  return types;
 }
 
-std::vector<TorchOpTypes> CompiledGraph::take_ops(nb::list ops) {
+std::vector<TorchOpTypes> CompiledGraph::take_ops(nb::handle describe_op) {
   std::vector<TorchOpTypes> types;
-  for (nb::handle op : ops) {
-    callables_.push_back(nb::borrow(op[0]));
-    types.push_back({strings(op[1]), strings(op[2])});
+  for (int32_t i = 0; i < table().num_extern_ops; ++i) {
+    const nb::object op = describe_op(table().extern_ops[i].name, table().extern_ops[i].overload);
+    callables_.push_back(op[0]);
+    types.push_back(types_of(parse_schema(nb::cast<std::string>(op[1]))));
   }
   return types;
 }
@@ -185,17 +178,27 @@ void CompiledGraph::raise(int status, const TorchRun& run, PythonOpCalls& python
   throw nb::python_error();
 }
 
-nb::object CompiledGraph::call(nb::handle arguments) {
-  // A reference of our own to each input: another thread may change the list while the graph runs.
-  const nb::object inputs = nb::steal(PySequence_Tuple(arguments.ptr()));
+// A reference of our own to each input, because another thread may change the list while the graph
+// runs; empties the list, so that the caller's frame does not keep the inputs alive.
+nb::object CompiledGraph::take_inputs(nb::handle arguments) const {
+  nb::object inputs = nb::steal(PySequence_Tuple(arguments.ptr()));
   if (!inputs.is_valid()) throw nb::python_error();
-  if (PyTuple_GET_SIZE(inputs.ptr()) != table().num_inputs) {
-    throw UserError("the graph has " + std::to_string(table().num_inputs) + " inputs, " +
+  const Py_ssize_t wanted = table().num_inputs - PyTuple_GET_SIZE(captured_.ptr());
+  if (PyTuple_GET_SIZE(inputs.ptr()) != wanted) {
+    throw UserError("the graph has " + std::to_string(wanted) + " inputs, " +
                     std::to_string(PyTuple_GET_SIZE(inputs.ptr())) + " were given");
   }
   if (PyList_CheckExact(arguments.ptr())) {
     PyList_SetSlice(arguments.ptr(), 0, PyList_GET_SIZE(arguments.ptr()), nullptr);
   }
+  if (PyTuple_GET_SIZE(captured_.ptr()) == 0) return inputs;
+  inputs = nb::steal(PySequence_Concat(inputs.ptr(), captured_.ptr()));
+  if (!inputs.is_valid()) throw nb::python_error();
+  return inputs;
+}
+
+nb::object CompiledGraph::call(nb::handle arguments) {
+  const nb::object inputs = take_inputs(arguments);
   FramePool::Lease frame(frames_);
   read_inputs(inputs, *frame);
   PythonOpCalls python(door_.environment->api, door_.access, callables_);
@@ -220,6 +223,7 @@ nb::list CompiledGraph::library_ops() const {
 
 int CompiledGraph::traverse(visitproc visit, void* arg) const {
   for (const nb::object& callable : callables_) Py_VISIT(callable.ptr());
+  Py_VISIT(captured_.ptr());
   return 0;
 }
 
@@ -267,10 +271,12 @@ void bind_compiled_graph(nb::module_& m) {
       "A compiled graph, loaded. Called with the list of its inputs, which it empties; returns a "
       "tuple. Any number of threads may call it at once.");
   graph
-      .def(nb::init<const std::string&, nb::list>(), nb::arg("path"), nb::arg("library_ops"),
-           "Loads the library at `path`. `library_ops` has a tuple for each library op of the "
-           "artifact: a callable that takes all arguments by position, the argument types and the "
-           "return types as the op's schema writes them.")
+      .def(nb::init<const std::string&, nb::handle, nb::handle>(), nb::arg("path"),
+           nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
+           "Loads the library at `path`. `describe_op(name, overload)` is called for each library "
+           "op of the artifact and returns a callable that takes all arguments by position, and "
+           "the op's schema. The tensors of `captured` are the artifact's last inputs, the same at "
+           "every call.")
       .def_prop_ro("path", &CompiledGraph::path)
       .def_prop_ro("num_inputs", [](const CompiledGraph& g) { return g.table().num_inputs; })
       .def_prop_ro("num_outputs", [](const CompiledGraph& g) { return g.table().num_outputs; })

@@ -13,4 +13,5 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = nb::str(std::string(litz::version()).c_str());
   litz::bind_errors(m);
   litz::bind_compiled_graph(m);
+  litz::bind_graph_builder(m);
 }

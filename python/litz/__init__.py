@@ -13,4 +13,28 @@ except ModuleNotFoundError as error:
         "in a source checkout run ./run build, elsewhere pip install litz"
     ) from error
 
+<<<<<<< HEAD
 __all__ = ["__version__"]
+=======
+from litz.errors import LitzError, LitzInternalError, LitzUserError, LitzWarning
+from litz.explain import Explanation, explain
+from litz.graph_compiler import compile_fx
+from litz.options import options
+from litz.report import Report, last_compile_times, report, reset
+
+__all__ = [
+    "Explanation",
+    "LitzError",
+    "LitzInternalError",
+    "LitzUserError",
+    "LitzWarning",
+    "Report",
+    "__version__",
+    "compile_fx",
+    "explain",
+    "last_compile_times",
+    "options",
+    "report",
+    "reset",
+]
+>>>>>>> runtime
