@@ -16,6 +16,7 @@ class CompileResult:
 
     path: str
     info: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
 
 
 def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> CompileResult:
