@@ -30,6 +30,8 @@ GraphBuilder::GraphBuilder() : access_(TorchDoor::get().access) {
   const nb::module_ torch = nb::module_::import_("torch");
   sym_int_type_ = torch.attr("SymInt");
   device_type_ = torch.attr("device");
+  cpu_device_ = device_type_("cpu");
+  fake_tensor_type_ = nb::module_::import_("torch._subclasses.fake_tensor").attr("FakeTensor");
 }
 
 void GraphBuilder::symbol(const std::string& name, int64_t lo, int64_t hi) {
@@ -94,32 +96,35 @@ TensorMeta GraphBuilder::tensor_meta(nb::handle tensor) {
   int32_t number = 0;
   api.get_dtype(handle, &number);
   meta.dtype = api.from_torch(number);
-  // A fake tensor answers for the device that it pretends to be on.
-  if (api.get_device_type(handle, &number) != 0 || number != api.cpu) {
-    meta.device = nb::cast<std::string>(nb::str(tensor.attr("device")));
-  }
+  // A fake tensor's `device` goes through its dispatcher, and this does not.
+  const nb::object device =
+      nb::getattr(tensor, nb::isinstance(tensor, fake_tensor_type_) ? "fake_device" : "device");
+  if (!device.equal(cpu_device_)) meta.device = nb::cast<std::string>(nb::str(device));
   if (api.get_layout != nullptr && api.get_layout(handle, &number) == 0 && number != api.strided) {
     throw UnsupportedGraph("a tensor in it has layout " +
                            nb::cast<std::string>(nb::str(tensor.attr("layout"))));
+  }
+  // torch's C interface has no symbolic sizes: asking it for them would specialize the symbols.
+  if (nb::cast<bool>(tensor.attr("_has_symbolic_sizes_strides"))) {
+    meta.sizes = integers_of(tensor.attr("shape"));
+    meta.strides = integers_of(tensor.attr("stride")());
+    meta.offset = integer_of(tensor.attr("storage_offset")());
+    return meta;
   }
   int64_t ndim = 0;
   int64_t* sizes = nullptr;
   int64_t* strides = nullptr;
   int64_t offset = 0;
-  IndexContext& context = graph_.context();
-  if (api.get_dim(handle, &ndim) == 0 && api.get_sizes(handle, &sizes) == 0 &&
-      api.get_strides(handle, &strides) == 0 && api.get_storage_offset(handle, &offset) == 0) {
-    for (int64_t d = 0; d < ndim; ++d) {
-      meta.sizes.push_back(context.constant(sizes[d]));
-      meta.strides.push_back(context.constant(strides[d]));
-    }
-    meta.offset = context.constant(offset);
-    return meta;
+  if (api.get_dim(handle, &ndim) != 0 || api.get_sizes(handle, &sizes) != 0 ||
+      api.get_strides(handle, &strides) != 0 || api.get_storage_offset(handle, &offset) != 0) {
+    throw UnsupportedGraph("a tensor in it has no sizes or strides");
   }
-  // torch's C interface knows no symbolic sizes.
-  meta.sizes = integers_of(tensor.attr("shape"));
-  meta.strides = integers_of(tensor.attr("stride")());
-  meta.offset = integer_of(tensor.attr("storage_offset")());
+  IndexContext& context = graph_.context();
+  for (int64_t d = 0; d < ndim; ++d) {
+    meta.sizes.push_back(context.constant(sizes[d]));
+    meta.strides.push_back(context.constant(strides[d]));
+  }
+  meta.offset = context.constant(offset);
   return meta;
 }
 

@@ -78,6 +78,8 @@ class GraphBuilder {
   nanobind::object node_type_;
   nanobind::object sym_int_type_;
   nanobind::object device_type_;
+  nanobind::object cpu_device_;
+  nanobind::object fake_tensor_type_;
 };
 
 }  // namespace litz
