@@ -1,0 +1,14 @@
+// The files of the normalization family: each gives its rows, lowering/normalization_lowerings.cpp
+// joins them.
+#pragma once
+
+#include <span>
+
+#include "lowering/lowering.h"
+
+namespace litz {
+
+std::span<const LoweringRow> softmax_lowerings();
+std::span<const LoweringRow> layer_norm_lowerings();
+
+}  // namespace litz

@@ -1,0 +1,12 @@
+#include "lowering/join_rows.h"
+#include "lowering/normalization_families.h"
+
+namespace litz {
+
+std::span<const LoweringRow> normalization_lowerings() {
+  static const std::vector<LoweringRow> rows =
+      join_rows({softmax_lowerings(), layer_norm_lowerings()});
+  return rows;
+}
+
+}  // namespace litz

@@ -1,0 +1,13 @@
+// The files of the reduction family: each gives its rows, lowering/reduction_lowerings.cpp joins
+// them.
+#pragma once
+
+#include <span>
+
+#include "lowering/lowering.h"
+
+namespace litz {
+
+std::span<const LoweringRow> basic_reduction_lowerings();
+
+}  // namespace litz

@@ -1,0 +1,50 @@
+// What the families that reduce have in common: dimension arguments, accumulator dtypes, and
+// results that are rounded once.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lowering/expr_arithmetic.h"
+#include "lowering/lowering.h"
+
+namespace litz {
+
+// The dtype that values of `dtype` are added up in: float32 for the halves, else the same.
+DType accumulator_dtype(DType dtype);
+
+// The element converted to `dtype`, and from there to its accumulator dtype.
+Expr load_as(OpCall& call, const TensorValue& value, std::span<const Index> position, DType dtype);
+// The element in the accumulator dtype of its own dtype.
+Expr load_wide(OpCall& call, const TensorValue& value, std::span<const Index> position);
+// The same for a value that is broadcast to the position.
+Expr load_wide_broadcast(OpCall& call, const TensorValue& value, std::span<const Index> position);
+
+// A dimension argument in [0, rank); 0 for a tensor without dimensions.
+size_t normalize_dim(int64_t dim, size_t rank);
+// All dimensions of a tensor.
+std::vector<size_t> all_dims(size_t rank);
+// The dimensions that an argument names (an int, a list, or None), sorted. None and an empty list
+// mean all of them.
+std::vector<size_t> reduced_dims(const OpCall& call, std::string_view name, size_t rank);
+
+// How many elements the dimensions span.
+Index count_elements(const OpCall& call, std::span<const Index> sizes,
+                     std::span<const size_t> dims);
+// True if that number is known to be 0.
+bool is_empty(const OpCall& call, std::span<const Index> sizes, std::span<const size_t> dims);
+bool is_empty(const OpCall& call, std::span<const Index> sizes);
+
+// The integer as a number of the dtype.
+Expr index_as(OpCall& call, Index index, DType dtype);
+
+// Sets a result to a value of the same sizes, rounded to the result's dtype.
+void set_rounded(OpCall& call, size_t output, const TensorValue& value);
+// Sets a result to a Pointwise whose body is rounded to the result's dtype.
+void set_pointwise(OpCall& call, size_t output, const OpCall::Body& body);
+// Sets a result to the same number everywhere.
+void set_constant(OpCall& call, size_t output, double number);
+
+}  // namespace litz

@@ -1,0 +1,11 @@
+#include "lowering/join_rows.h"
+#include "lowering/reduction_families.h"
+
+namespace litz {
+
+std::span<const LoweringRow> reduction_lowerings() {
+  static const std::vector<LoweringRow> rows = join_rows({basic_reduction_lowerings()});
+  return rows;
+}
+
+}  // namespace litz
