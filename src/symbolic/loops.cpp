@@ -13,6 +13,8 @@ namespace {
 // a loop of the caller.
 constexpr uint32_t kFirstTemporary = 1u << 30;
 
+constexpr int kMaxRounds = 16;
+
 // Calls f for every FloorDiv and Mod in the expressions that depends on `variable`.
 template <class F>
 void for_each_division(std::span<const Index> expressions, Index variable, F f) {
@@ -224,8 +226,10 @@ LoopRewrite simplify_loops(IndexContext& context, std::span<const Index> variabl
     nest.replacements.emplace_back(variables[i], variables[i]);
   }
 
-  // A split removes divisions and a merge removes loops without adding divisions, so this ends.
-  for (bool again = true; again;) {
+  // A split removes divisions and a merge of loops adds none as far as the simplifier puts the
+  // parts together again; the limit is for the case that it does not.
+  bool again = true;
+  for (int round = 0; again && round < kMaxRounds; ++round) {
     again = drop_unit_loops(nest);
     again = split_loops(nest) || again;
     again = merge_loops(nest) || again;

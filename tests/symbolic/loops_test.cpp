@@ -179,7 +179,8 @@ class RandomNest {
   Index size() {
     static constexpr int64_t kSizes[] = {1, 2, 2, 3, 4};
     if (symbolic_ && pick(0, 1) == 0) {
-      return context_.size_symbol(pick(0, 1) == 0 ? "s0" : "s1");
+      const Index size = context_.size_symbol(pick(0, 1) == 0 ? "s0" : "s1");
+      return pick(0, 2) == 0 ? size + pick(1, 2) : size;
     }
     return context_.constant(kSizes[pick(0, std::size(kSizes) - 1)]);
   }
