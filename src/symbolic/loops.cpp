@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "symbolic/divide.h"
 #include "symbolic/monomial.h"
 #include "symbolic/node.h"
 
@@ -45,13 +46,13 @@ size_t count_divisions(std::span<const Index> expressions, std::span<const Index
   return count;
 }
 
-// A division of a by b is linear again once `variable` is split at every b / stride.
+// A division of a by b is linear again once `variable` is split at every b / |stride|.
 std::optional<Index> cut_of(Index a, Index b, Index variable) {
   const auto linear = linear_in(a, variable);
   if (!linear || linear->stride.is_constant(0)) return std::nullopt;
-  Index stride = linear->stride;
-  if (stride.is_constant() && stride.constant() < 0) stride = -stride;
-  return exact_div(b, stride);
+  std::optional<Index> cut = exact_div(b, linear->stride);
+  if (cut && cut->range().hi <= 0) cut = -*cut;
+  return cut && may_divide(*cut) ? cut : std::nullopt;
 }
 
 void collect_cuts(Index division, Index variable, std::vector<Index>& cuts) {
@@ -91,7 +92,7 @@ std::vector<Index> factors_of_chain(std::vector<Index> cuts, Index extent) {
   cuts.push_back(extent);
   for (Index cut : cuts) {
     const auto factor = exact_div(cut, below);
-    if (!factor || factor->is_constant(1)) return {};
+    if (!factor || factor->is_constant(1) || !may_divide(*factor)) return {};
     factors.push_back(*factor);
     below = cut;
   }
