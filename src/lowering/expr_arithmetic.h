@@ -1,16 +1,9 @@
-// Arithmetic on expressions in operator form, for formulas longer than a line. Operands agree in
-// dtype; the meaning is that of ir/expr_ops.h.
+// Short names for what formulas over expressions need beside the operators of expr_formulas.h.
 #pragma once
 
-#include "ir/expr.h"
+#include "lowering/expr_formulas.h"
 
 namespace litz {
-
-inline Expr operator+(Expr a, Expr b) { return a.context().binary(ExprOp::kAdd, a, b); }
-inline Expr operator-(Expr a, Expr b) { return a.context().binary(ExprOp::kSub, a, b); }
-inline Expr operator*(Expr a, Expr b) { return a.context().binary(ExprOp::kMul, a, b); }
-inline Expr operator/(Expr a, Expr b) { return a.context().binary(ExprOp::kDiv, a, b); }
-inline Expr operator-(Expr a) { return a.context().unary(ExprOp::kNeg, a); }
 
 inline Expr cast(Expr a, DType dtype) { return a.context().cast(a, dtype); }
 inline Expr unary(ExprOp op, Expr a) { return a.context().unary(op, a); }

@@ -19,11 +19,6 @@ Expr load_wide_broadcast(OpCall& call, const TensorValue& value, std::span<const
   return cast(call.load_broadcast(value, position), accumulator_dtype(value.dtype));
 }
 
-size_t normalize_dim(int64_t dim, size_t rank) {
-  if (rank == 0) return 0;
-  return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
-}
-
 std::vector<size_t> all_dims(size_t rank) {
   std::vector<size_t> dims(rank);
   std::iota(dims.begin(), dims.end(), size_t{0});

@@ -9,6 +9,7 @@
 
 #include "lowering/expr_arithmetic.h"
 #include "lowering/lowering.h"
+#include "lowering/pointwise_helpers.h"
 
 namespace litz {
 
@@ -23,7 +24,6 @@ Expr load_wide(OpCall& call, const TensorValue& value, std::span<const Index> po
 Expr load_wide_broadcast(OpCall& call, const TensorValue& value, std::span<const Index> position);
 
 // A dimension argument in [0, rank); 0 for a tensor without dimensions.
-size_t normalize_dim(int64_t dim, size_t rank);
 // All dimensions of a tensor.
 std::vector<size_t> all_dims(size_t rank);
 // The dimensions that an argument names (an int, a list, or None), sorted. None and an empty list
