@@ -77,6 +77,12 @@ IndentedBuffer& CppBody::push_scope(size_t loop, std::string name) {
   return scopes_.back().text;
 }
 
+IndentedBuffer& CppBody::push_iteration_scope() {
+  IndentedBuffer& text = push_scope(kNoLoop, "");
+  scopes_.back().bound |= kIterationBit;
+  return text;
+}
+
 IndentedBuffer& CppBody::push_vector_scope(size_t loop, std::string name, int lanes,
                                            std::string valid) {
   IndentedBuffer& text = push_scope(loop, std::move(name));

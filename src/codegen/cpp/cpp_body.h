@@ -59,6 +59,8 @@ class CppBody {
   static constexpr size_t kNoLoop = SIZE_MAX;
   static constexpr size_t kMaxScopes = 256;
   IndentedBuffer& push_scope(size_t loop, std::string name);
+  // The scope of one iteration of the outer loops, which the caller binds next.
+  IndentedBuffer& push_iteration_scope();
   // The vector loop: `valid` is the text of the number of valid lanes in a tail, or empty for a
   // whole vector.
   IndentedBuffer& push_vector_scope(size_t loop, std::string name, int lanes, std::string valid);

@@ -140,11 +140,6 @@ class KernelPrinter {
     }
   }
 
-  void push_rows() {
-    body_.push_scope(CppBody::kNoLoop, "");
-    for (size_t loop : rows_) bind(loop);
-  }
-
   // Binds a loop to its usual name within the current block: a scope without text of its own.
   void bind(size_t loop) { body_.push_scope(loop, "d" + text(static_cast<int64_t>(loop))); }
 
@@ -166,7 +161,7 @@ class KernelPrinter {
 
   template <class Body>
   void push_rows_with(const Body& body) {
-    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
     decode_rows("it");
     for (size_t loop : rows_) bind(loop);
     body();
@@ -348,7 +343,7 @@ class KernelPrinter {
                      ";");
     body_.out().line("const " + i64_ + " to = from + per < " + length +
                      " ? from + per : " + length + ";");
-    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
     decode_rows("row");
     for (size_t r : rows_) bind(r);
 
@@ -360,7 +355,7 @@ class KernelPrinter {
 
     // Afterwards, in order: the rows' results and their stores.
     body_text_ = body_.take_text();
-    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
     decode_rows("row");
     for (size_t r : rows_) bind(r);
     for (Accumulator& a : accumulators_) {
@@ -415,7 +410,7 @@ class KernelPrinter {
     const bool one_tile = e.is_constant() && e.constant() <= size;
     const std::string tiles =
         one_tile ? "1" : "((" + length + " + " + text(size - 1) + ") / " + text(size) + ")";
-    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
     if (one_tile) {
       body_.out().line("const " + i64_ + " from = 0;");
       body_.out().line("const " + i64_ + " to = " + length + ";");
