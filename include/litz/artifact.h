@@ -44,16 +44,18 @@ typedef struct LitzTensor {
 
 typedef enum LitzValueKind {
   LITZ_NONE = 0,
-  LITZ_TENSOR = 1,        /* u.tensor */
-  LITZ_INT = 2,           /* u.i */
-  LITZ_DOUBLE = 3,        /* u.d */
-  LITZ_BOOL = 4,          /* u.i, 0 or 1 */
-  LITZ_STRING = 5,        /* u.s, zero-terminated UTF-8 */
-  LITZ_DTYPE = 6,         /* u.i, a LitzDType */
-  LITZ_LIST = 7,          /* u.list[0 .. count) */
-  LITZ_DEVICE = 8,        /* u.s, for example "cpu" */
-  LITZ_LAYOUT = 9,        /* u.i, the number torch uses */
-  LITZ_MEMORY_FORMAT = 10 /* u.i, the number torch uses */
+  LITZ_TENSOR = 1,         /* u.tensor */
+  LITZ_INT = 2,            /* u.i */
+  LITZ_DOUBLE = 3,         /* u.d */
+  LITZ_BOOL = 4,           /* u.i, 0 or 1 */
+  LITZ_STRING = 5,         /* u.s, zero-terminated UTF-8 */
+  LITZ_DTYPE = 6,          /* u.i, a LitzDType */
+  LITZ_LIST = 7,           /* u.list[0 .. count) */
+  LITZ_DEVICE = 8,         /* u.s, for example "cpu" */
+  LITZ_LAYOUT = 9,         /* u.i, the number torch uses */
+  LITZ_MEMORY_FORMAT = 10, /* u.i, the number torch uses */
+  LITZ_SAME_INPUT = 11,    /* outputs only: input number u.i itself, not a copy or view of it */
+  LITZ_SAME_OUTPUT = 12    /* outputs only: the value of output number u.i, which comes earlier */
 } LitzValueKind;
 
 typedef struct LitzValue {
@@ -61,6 +63,7 @@ typedef struct LitzValue {
   int32_t count; /* entries of a list */
   union {
     const LitzTensor* tensor;
+    LitzTensor* result; /* LITZ_TENSOR as a result of LitzHost::call */
     int64_t i;
     double d;
     const char* s;
@@ -90,10 +93,18 @@ typedef struct LitzHost {
   int (*view)(void* self, const LitzTensor* base, LitzTensor* view);
 
   /* Runs library op number `op` of LitzArtifact::extern_ops. Arguments are in schema order, every
-     one present. For each of the `num_results` results, where `results[k].data` is not NULL the
-     value is written there; where it is NULL the host allocates and fills all fields (sizes and
-     strides stay valid until the result is released). */
-  int (*call)(void* self, int32_t op, const LitzValue* args, int32_t num_args, LitzTensor* results,
+     one present; a tensor without a handle (workspace memory) is lent for the call only, so an op
+     whose result aliases an argument must be given one with a handle where the result outlives
+     the run.
+
+     Results are in schema order, a list of tensors flattened into its elements. The artifact sets
+     kind and u.result of those it expects to be tensors. Where `u.result->data` is not NULL, its
+     fields describe memory that the value is written to. Where it is NULL the host fills all
+     fields (sizes and strides stay valid until the result is released; an op that returns an
+     argument gives a new handle for the same tensor). The host sets kind and value of all other
+     results: LITZ_INT, LITZ_DOUBLE, LITZ_BOOL, and LITZ_NONE also for a tensor that the op left
+     undefined. */
+  int (*call)(void* self, int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,
               int32_t num_results);
 
   /* Runs body over [begin, end) in chunks of at least `grain` on the host's threads and returns
@@ -109,31 +120,52 @@ typedef struct LitzHost {
   void (*fail)(void* self, int status, const char* message);
 } LitzHost;
 
-/* One library op that the artifact calls, by schema name: "aten::mm" and overload "" or "out". */
+/* One library op that the artifact calls, by schema name: "aten::add" and "Tensor"; the overload
+   may be empty. Writing a result into given memory needs no other overload. */
 typedef struct LitzExternOp {
   const char* name;
   const char* overload;
   const char* node; /* name of the FX node it came from, for messages */
 } LitzExternOp;
 
+/* An extent in LitzInputSpec: a number from 0 up means exactly that, LITZ_ANY_EXTENT anything, and
+   LITZ_SYMBOL_EXTENT(k) the value of symbol k, which is the same wherever it stands. */
+#define LITZ_ANY_EXTENT (-1)
+#define LITZ_SYMBOL_EXTENT(k) (-2 - (int64_t)(k))
+
+/* What the code was compiled for. Hosts check it before `run`, which relies on it. */
+typedef struct LitzInputSpec {
+  const char* name;
+  int32_t kind;           /* LITZ_TENSOR or LITZ_INT */
+  LitzDType dtype;        /* of a tensor */
+  int32_t ndim;           /* of a tensor; 0 for an int */
+  int32_t is_mutated;     /* 1 where `run` writes to it */
+  const int64_t* sizes;   /* ndim extents; of an int, one: its value */
+  const int64_t* strides; /* ndim extents; those of dimensions of size 0 or 1 and of empty tensors
+                             do not matter */
+} LitzInputSpec;
+
 typedef struct LitzArtifact {
   uint32_t abi_version;
   int32_t num_inputs;
   int32_t num_outputs;
   int32_t num_extern_ops;
-  const LitzExternOp* extern_ops;
+  int32_t num_symbols;            /* symbols of the input specs: 0 .. num_symbols - 1 */
+  const LitzInputSpec* inputs;    /* num_inputs entries */
+  const LitzExternOp* extern_ops; /* num_extern_ops entries */
   const char* description; /* JSON: inputs, outputs, symbols, kernels, target, options that shaped
                               the code */
 
   /* Bytes of workspace that `run` needs for these inputs. Alignment is 64. */
   int64_t (*workspace_bytes)(const LitzValue* inputs);
 
-  /* Runs the graph. `inputs` has num_inputs values (tensors or ints); `outputs` has num_outputs
-     values that the artifact fills: tensors whose storage the host allocated and the caller now
-     owns (sizes and strides point into the artifact, to `shapes`, or to the host), or LITZ_INT, or
-     LITZ_NONE. `shapes` is scratch for sizes and strides that depend on the inputs: shapes_count
-     entries. Input tensors that the graph mutates are written in place. On failure no output is
-     owned by the caller. */
+  /* Runs the graph. `inputs` has num_inputs values (tensors or ints). The artifact fills the
+     num_outputs values of `outputs`: LITZ_TENSOR, with u.tensor pointing to the entry of the same
+     number in `output_tensors`; LITZ_INT, LITZ_NONE, LITZ_SAME_INPUT or LITZ_SAME_OUTPUT. An output
+     tensor has a handle that the caller now owns; its sizes and strides point into the artifact, to
+     `shapes`, or to the host. `shapes` is scratch for sizes and strides that depend on the inputs:
+     shapes_count entries, which live as long as the outputs. Input tensors that the graph mutates
+     are written in place. On failure no output is owned by the caller. */
   int (*run)(const LitzHost* host, const LitzValue* inputs, LitzValue* outputs,
              LitzTensor* output_tensors, int64_t* shapes, void* workspace);
 

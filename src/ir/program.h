@@ -3,9 +3,8 @@
 //
 // Every computed operation is a loop nest over the elements of what it makes. Nothing is inlined
 // and no two operations share a loop; the scheduler decides that. A buffer is written by exactly
-// one operation, except input buffers that the graph mutates (written by one Pointwise, after which
-// no operation reads the old value) and the output of a Scatter (which starts as a copy of
-// `initial`).
+// one operation; input buffers that the graph mutates are written by one Pointwise or Scatter, after
+// which no operation reads the old value.
 //
 // Loop variables are positional: variable number i of an operation is IndexContext::variable(i,
 // extents[i]), outer loops first, reduction loops after them; where an extent is the constant 1 the
@@ -119,11 +118,13 @@ enum class StoreMode : uint8_t { kStore, kAdd, kMul, kMin, kMax };
 std::string_view to_string(StoreMode mode);
 std::optional<StoreMode> parse_store_mode(std::string_view spelling);
 
-// output = copy of initial; then for all variables in row-major order: output[target] (mode)=
-// value. `runtime_indices` are the values of i0, i1, ... in target.
+// output[v] = initial for all v of initial_loops; then for all variables of `loops` in row-major
+// order: output[target] (mode)= value. `runtime_indices` are the values of i0, i1, ... in target.
+// Where `initial` is null the output keeps what it holds (an input buffer that the graph mutates).
 struct Scatter {
   BufferId output;
-  BufferId initial;
+  LoopNest initial_loops;
+  Expr initial;
   LoopNest loops;
   std::vector<Index> target;
   std::vector<Expr> runtime_indices;
@@ -159,6 +160,7 @@ struct ExternKernel {
       reason;  // why it is not lowered; empty where the library is the intended implementation
   std::vector<ExternArgument> arguments;
   std::vector<BufferId> outputs;
+  bool results_are_views = false;  // look into its arguments: whoever calls it copies them at once
   std::vector<BufferId> mutated;  // buffers that it writes to besides its outputs
   bool has_side_effects =
       false;  // runs even if nobody uses the result (random state, asserts, mutation)

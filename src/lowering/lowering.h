@@ -9,6 +9,7 @@
 // Every result gets the dtype, sizes and strides that the graph's metadata (eager) says.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -140,6 +141,7 @@ std::span<const LoweringRow> indexing_lowerings();  // embedding, gather, index,
 std::span<const LoweringRow> pooling_lowerings();   // pools, upsampling and backward
 std::span<const LoweringRow>
 library_lowerings();  // mm, convolution, attention: library calls on purpose
+// nullptr where Litz has no lowering for the op.
 LoweringFunction find_lowering(std::string_view op);
 
 }  // namespace litz

@@ -196,6 +196,21 @@ Index IndexBuilder::intern(IndexContext& context, IndexNode& key) {
   return Index(node);
 }
 
+IndexContext::Impl::Division& IndexBuilder::division(IndexKind kind, Index a, Index b) {
+  const uint64_t hash = mix(mix(static_cast<uint64_t>(kind), a.id()), b.id());
+  return a.context().impl_->divisions[hash % IndexContext::Impl::kDivisions];
+}
+
+Index IndexBuilder::recall(IndexKind kind, Index a, Index b) {
+  const auto& entry = division(kind, a, b);
+  if (entry.kind != kind || entry.a != a.id() || entry.b != b.id()) return Index();
+  return Index(a.context().impl_->nodes[entry.result]);
+}
+
+void IndexBuilder::remember(IndexKind kind, Index a, Index b, Index result) {
+  division(kind, a, b) = {a.id(), b.id(), kind, result.id()};
+}
+
 Index IndexBuilder::symbol(IndexContext& context, const SymbolData& data, ValueRange range) {
   if (data.kind != SymbolKind::kSize) {
     LITZ_CHECK(data.extent.valid(), "a loop variable needs an extent");

@@ -48,8 +48,8 @@ std::optional<FactorSplit> split_by_factor(Index a, Index b, const Monomial& g) 
   SumBuilder low(context);
   const SumView view(a);
   for (const Term& term : view.terms()) {
-    if (const auto part = divide(as_monomial(term), g)) {
-      high.add(part->to_index(context), 1);
+    if (const auto part = divide(term, g)) {
+      high.add(part->second, part->first);
     } else {
       low.add(term.second, term.first);
     }
@@ -68,7 +68,7 @@ std::optional<FactorSplit> find_factor_split(Index a, Index b) {
   std::vector<Monomial> candidates;
   const SumView view(a);
   for (const Term& term : view.terms()) {
-    Monomial g = common_divisor(of_b, as_monomial(term));
+    Monomial g = common_divisor(of_b, term);
     if (!g.is_one() && std::find(candidates.begin(), candidates.end(), g) == candidates.end()) {
       candidates.push_back(std::move(g));
     }
@@ -93,7 +93,7 @@ Index divide_constants(Index a, Index b) {
 Index divide_multiples(Index a, Index b) {
   const Multiples split = split_multiples(a, b);
   if (split.quotient.is_constant(0)) return Index();
-  return split.quotient + floor_div(split.remainder, b);
+  return split.quotient + divide_by_positive(split.remainder, b);
 }
 
 Index divide_within_range(Index a, Index b) {
@@ -103,10 +103,12 @@ Index divide_within_range(Index a, Index b) {
 
 Index divide_common_factor(Index a, Index b) {
   const auto split = find_factor_split(a, b);
-  return split ? floor_div(split->high, split->b_high) : Index();
+  return split ? divide_by_positive(split->high, split->b_high) : Index();
 }
 
-Index divide_quotient(Index a, Index b) {
+// The one floor_div(x, n) among the terms of a that has coefficient 1; null where there is none or
+// more than one.
+Index only_quotient(Index a) {
   const SumView view(a);
   Index quotient;
   for (const auto& [coefficient, term] : view.terms()) {
@@ -114,15 +116,20 @@ Index divide_quotient(Index a, Index b) {
     if (quotient.valid()) return Index();
     quotient = term;
   }
+  return quotient;
+}
+
+Index divide_quotient(Index a, Index b) {
+  const Index quotient = only_quotient(a);
   if (!quotient.valid()) return Index();
   const Index n = quotient.operands()[1];
-  return floor_div(quotient.operands()[0] + (a - quotient) * n, n * b);
+  return divide_by_positive(quotient.operands()[0] + (a - quotient) * n, n * b);
 }
 
 Index divide_remainder(Index a, Index b) {
   if (a.kind() != IndexKind::kMod) return Index();
   const auto n = exact_div(a.operands()[1], b);
-  return n ? mod(floor_div(a.operands()[0], b), *n) : Index();
+  return n ? reduce_by_positive(divide_by_positive(a.operands()[0], b), *n) : Index();
 }
 
 constexpr DivisionRule kFloorDivRules[] = {
@@ -143,7 +150,7 @@ Index reduce_constants(Index a, Index b) {
 
 Index reduce_multiples(Index a, Index b) {
   const Multiples split = split_multiples(a, b);
-  return split.quotient.is_constant(0) ? Index() : mod(split.remainder, b);
+  return split.quotient.is_constant(0) ? Index() : reduce_by_positive(split.remainder, b);
 }
 
 Index reduce_within_range(Index a, Index b) {
@@ -151,35 +158,53 @@ Index reduce_within_range(Index a, Index b) {
   return q ? a - b * *q : Index();
 }
 
+Index reduce_quotient(Index a, Index b) {
+  if (!only_quotient(a).valid()) return Index();
+  const Index q = divide_quotient(a, b);
+  return q.is_constant() ? a - b * q : Index();
+}
+
 Index reduce_remainders(Index a, Index b) {
   const SumView view(a);
   for (const auto& [coefficient, term] : view.terms()) {
     if (term.kind() != IndexKind::kMod) continue;
     if (!prove_divisible(term.operands()[1] * coefficient, b)) continue;
-    return mod(a + (term.operands()[0] - term) * coefficient, b);
+    return reduce_by_positive(a + (term.operands()[0] - term) * coefficient, b);
   }
   return Index();
 }
 
 Index reduce_common_factor(Index a, Index b) {
   const auto split = find_factor_split(a, b);
-  return split ? split->g * mod(split->high, split->b_high) + split->low : Index();
+  return split ? split->g * reduce_by_positive(split->high, split->b_high) + split->low : Index();
 }
 
 constexpr DivisionRule kModRules[] = {
     {"mod(c, k) == the constant, for constants c and k", reduce_constants},
     {"mod(q*b + r, b) == mod(r, b)", reduce_multiples},
     {"mod(a, b) == a - q*b  where q*b <= a < (q+1)*b", reduce_within_range},
+    {"mod(floor_div(a, n) + y, b) == floor_div(a, n) + y - q*b  where floor_div(a + n*y, n*b) == q",
+     reduce_quotient},
     {"mod(k*mod(a, n) + r, b) == mod(k*a + r, b)  where b divides k*n", reduce_remainders},
     {"mod(g*a + r, g*b) == g*mod(a, b) + r  where 0 <= r < g", reduce_common_factor},
 };
 
-Index apply_rules(std::span<const DivisionRule> rules, IndexKind kind, Index a, Index b) {
-  LITZ_CHECK(may_divide(b), "division by " + to_string(b) + ", which may not be positive");
+Index simplify_division(std::span<const DivisionRule> rules, IndexKind kind, Index a, Index b) {
+  LITZ_CHECK(b.range().hi > 0, "division by " + to_string(b) + ", which is not positive");
+  if (const Index known = IndexBuilder::recall(kind, a, b); known.valid()) return known;
+  Index result;
   for (const DivisionRule& rule : rules) {
-    if (const Index result = rule.apply(a, b); result.valid()) return result;
+    result = rule.apply(a, b);
+    if (result.valid()) break;
   }
-  return IndexBuilder::binary(kind, a, b);
+  if (!result.valid()) result = IndexBuilder::binary(kind, a, b);
+  // Inside a proof fewer proofs are tried, so the result may be weaker.
+  if (IndexBuilder::proof_depth(a.context()) == 0) IndexBuilder::remember(kind, a, b, result);
+  return result;
+}
+
+void check_divisor(Index b) {
+  LITZ_CHECK(may_divide(b), "division by " + to_string(b) + ", which may not be positive");
 }
 
 }  // namespace
@@ -193,12 +218,24 @@ bool may_divide(Index b) {
   return range.hi > 0 && (range.lo >= 0 || prove_nonnegative(b));
 }
 
+Index divide_by_positive(Index a, Index b) {
+  return simplify_division(floor_div_rules(), IndexKind::kFloorDiv, a, b);
+}
+
+Index reduce_by_positive(Index a, Index b) {
+  return simplify_division(mod_rules(), IndexKind::kMod, a, b);
+}
+
 Index floor_div(Index a, Index b) {
-  return apply_rules(floor_div_rules(), IndexKind::kFloorDiv, a, b);
+  check_divisor(b);
+  return divide_by_positive(a, b);
 }
 Index floor_div(Index a, int64_t b) { return floor_div(a, a.context().constant(b)); }
 
-Index mod(Index a, Index b) { return apply_rules(mod_rules(), IndexKind::kMod, a, b); }
+Index mod(Index a, Index b) {
+  check_divisor(b);
+  return reduce_by_positive(a, b);
+}
 Index mod(Index a, int64_t b) { return mod(a, a.context().constant(b)); }
 
 Index ceil_div(Index a, Index b) { return floor_div(a + b - 1, b); }

@@ -121,6 +121,7 @@ Index operator-(Index a, int64_t b) {
 
 Index operator*(Index a, int64_t b) {
   if (b == 0) return a.context().constant(0);
+  if (b == 1) return a;
   SumBuilder sum(a.context());
   sum.add(a, b);
   return sum.finish();

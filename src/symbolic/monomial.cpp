@@ -30,12 +30,16 @@ Term leading_term(const SumView& a) {
 
 // Division by a monomial, term by term.
 Multiples split_by_monomial(Index a, const Monomial& b) {
+  const SumView view(a);
+  const auto divisible = [&](const Term& term) { return divide(term, b).has_value(); };
+  if (view.constant() == 0 && std::none_of(view.terms().begin(), view.terms().end(), divisible)) {
+    return {a.context().constant(0), a};
+  }
   SumBuilder quotient(a.context());
   SumBuilder remainder(a.context());
-  const SumView view(a);
   for (const Term& term : view.terms()) {
-    if (const auto part = divide(as_monomial(term), b)) {
-      quotient.add(part->to_index(a.context()), 1);
+    if (const auto part = divide(term, b)) {
+      quotient.add(part->second, part->first);
     } else {
       remainder.add(term.second, term.first);
     }
@@ -57,9 +61,9 @@ Multiples split_by_sum(Index a, Index b) {
     again = false;
     const SumView view(result.remainder);
     for (const Term& term : view.terms()) {
-      const auto part = divide(as_monomial(term), lead);
+      const auto part = divide(term, lead);
       if (!part) continue;
-      const Index multiple = part->to_index(a.context());
+      const Index multiple = part->second * part->first;
       const Index rest = result.remainder - multiple * b;
       if (count_parts(rest) >= count_parts(result.remainder)) continue;
       result = {result.quotient + multiple, rest};
@@ -76,9 +80,9 @@ std::optional<Index> exact_div_by_sum(Index a, Index b) {
   Index quotient = a.context().constant(0);
   constexpr int kMaxSteps = 64;
   for (int step = 0; step < kMaxSteps && !a.is_constant(); ++step) {
-    const auto part = divide(as_monomial(leading_term(SumView(a))), lead);
+    const auto part = divide(leading_term(SumView(a)), lead);
     if (!part) return std::nullopt;
-    const Index multiple = part->to_index(a.context());
+    const Index multiple = part->second * part->first;
     quotient = quotient + multiple;
     a = a - multiple * b;
   }
@@ -104,21 +108,26 @@ std::optional<Monomial> as_monomial(Index a) {
   return as_monomial(view.terms()[0]);
 }
 
-std::optional<Monomial> divide(const Monomial& a, const Monomial& b) {
-  if (b.coefficient == 0 || a.coefficient % b.coefficient != 0) return std::nullopt;
-  if (!std::includes(a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
+std::optional<Term> divide(const Term& term, const Monomial& b) {
+  if (b.coefficient == 0 || term.first % b.coefficient != 0) return std::nullopt;
+  const int64_t coefficient = term.first / b.coefficient;
+  if (b.factors.empty()) return Term(coefficient, term.second);
+  const auto factors = factors_of(term.second);
+  if (!std::includes(factors.begin(), factors.end(), b.factors.begin(), b.factors.end(),
                      IndexLess())) {
     return std::nullopt;
   }
-  Monomial result = {a.coefficient / b.coefficient, {}};
-  std::set_difference(a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
-                      std::back_inserter(result.factors), IndexLess());
-  return result;
+  std::vector<Index> left;
+  std::set_difference(factors.begin(), factors.end(), b.factors.begin(), b.factors.end(),
+                      std::back_inserter(left), IndexLess());
+  return Term(coefficient, IndexBuilder::product(term.second.context(), left));
 }
 
-Monomial common_divisor(const Monomial& a, const Monomial& b) {
-  Monomial result = {std::gcd(a.coefficient, b.coefficient), {}};
-  std::set_intersection(a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
+Monomial common_divisor(const Monomial& a, const Term& term) {
+  Monomial result = {std::gcd(a.coefficient, term.first), {}};
+  if (a.factors.empty()) return result;
+  const auto factors = factors_of(term.second);
+  std::set_intersection(a.factors.begin(), a.factors.end(), factors.begin(), factors.end(),
                         std::back_inserter(result.factors), IndexLess());
   return result;
 }
@@ -128,10 +137,8 @@ Monomial content(Index a) {
   if (view.terms().empty()) return {std::abs(view.constant()), {}};
   Monomial result = as_monomial(view.terms()[0]);
   result.coefficient = std::abs(result.coefficient);
-  for (const Term& term : view.terms().subspan(1)) {
-    result = common_divisor(result, as_monomial(term));
-  }
-  if (view.constant() != 0) result = common_divisor(result, Monomial{view.constant(), {}});
+  for (const Term& term : view.terms().subspan(1)) result = common_divisor(result, term);
+  if (view.constant() != 0) result = {std::gcd(result.coefficient, view.constant()), {}};
   return result;
 }
 
@@ -149,14 +156,15 @@ std::optional<Index> exact_div(Index a, Index divisor) {
   SumBuilder quotient(a.context());
   const SumView view(a);
   for (const Term& term : view.terms()) {
-    const auto part = divide(as_monomial(term), *monomial);
+    const auto part = divide(term, *monomial);
     if (!part) return std::nullopt;
-    quotient.add(part->to_index(a.context()), 1);
+    quotient.add(part->second, part->first);
   }
   if (view.constant() != 0) {
-    const auto part = divide(Monomial{view.constant(), {}}, *monomial);
-    if (!part) return std::nullopt;
-    quotient.add_constant(part->coefficient);
+    if (!monomial->factors.empty() || view.constant() % monomial->coefficient != 0) {
+      return std::nullopt;
+    }
+    quotient.add_constant(view.constant() / monomial->coefficient);
   }
   return quotient.finish();
 }

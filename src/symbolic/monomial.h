@@ -24,11 +24,11 @@ Monomial as_monomial(const Term& term);
 // nullopt for a sum of several terms, or of a term and a constant.
 std::optional<Monomial> as_monomial(Index a);
 
-// a / b where b divides a factor by factor.
-std::optional<Monomial> divide(const Monomial& a, const Monomial& b);
+// term / b where b divides it factor by factor; the quotient of equal factors is the constant 1.
+std::optional<Term> divide(const Term& term, const Monomial& b);
 
 // Largest monomial that divides both; its coefficient is positive.
-Monomial common_divisor(const Monomial& a, const Monomial& b);
+Monomial common_divisor(const Monomial& a, const Term& term);
 
 // Largest monomial that divides every term of a (and its constant part); a is not 0.
 Monomial content(Index a);

@@ -69,6 +69,16 @@ struct IndexContext::Impl {
   std::vector<const IndexNode*> nodes;  // by id
   std::vector<Slot> slots;              // open addressing, a power of two
   int proof_depth = 0;                  // proofs under way; see prove.cpp
+
+  // Recent results of floor_div and mod: direct-mapped, by the ids of the operands.
+  struct Division {
+    uint32_t a = Slot::kEmpty;
+    uint32_t b = Slot::kEmpty;
+    IndexKind kind = IndexKind::kFloorDiv;
+    uint32_t result = Slot::kEmpty;
+  };
+  static constexpr size_t kDivisions = 4096;
+  std::vector<Division> divisions = std::vector<Division>(kDivisions);
 };
 
 struct IndexBuilder {
@@ -79,9 +89,14 @@ struct IndexBuilder {
   static Index extremum(IndexKind kind, std::span<const Index> operands);
   static int& proof_depth(IndexContext& context) { return context.impl_->proof_depth; }
 
+  // The result of floor_div(a, b) or mod(a, b) where it is still remembered, else null.
+  static Index recall(IndexKind kind, Index a, Index b);
+  static void remember(IndexKind kind, Index a, Index b, Index result);
+
  private:
   friend class IndexContext;
   static Index intern(IndexContext& context, IndexNode& key);
+  static IndexContext::Impl::Division& division(IndexKind kind, Index a, Index b);
 };
 
 // Any Index read as a sum: a constant part and terms (none for a Constant).

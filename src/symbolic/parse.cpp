@@ -66,6 +66,7 @@ constexpr Function kFunctions[] = {
     {"max", 1, kAnyNumber, false, call_max},
     {"Max", 1, kAnyNumber, false, call_max},
     {"Identity", 1, 1, false, call_identity},
+    {"PowByNatural", 2, 2, false, nullptr},  // checked_power
 };
 
 class Parser {
@@ -156,16 +157,20 @@ class Parser {
     return raise(digits ? integer(false) : atom(), false);
   }
 
+  Index checked_power(Index base, Index exponent, size_t position) const {
+    if (!exponent.is_constant() || exponent.constant() < 0 || exponent.constant() > kMaxExponent) {
+      fail_at(position,
+              "an exponent must be an integer between 0 and " + std::to_string(kMaxExponent));
+    }
+    return power(base, exponent.constant());
+  }
+
   // Python binds ** tighter than the sign before it: -2**2 is -(2**2).
   Index raise(Index base, bool negated) {
     if (!accept("**")) return base;
     const size_t start = (peek(), at_);
-    const auto exponent = factor().as_constant();
-    if (!exponent || *exponent < 0 || *exponent > kMaxExponent) {
-      fail_at(start,
-              "an exponent must be an integer between 0 and " + std::to_string(kMaxExponent));
-    }
-    return negated ? -power(-base, *exponent) : power(base, *exponent);
+    const Index exponent = factor();
+    return negated ? -checked_power(-base, exponent, start) : checked_power(base, exponent, start);
   }
 
   Index integer(bool negative) {
@@ -218,10 +223,6 @@ class Parser {
       arguments.push_back(expression());
     } while (accept(","));
     expect(")");
-    if (name == "PowByNatural" && arguments.size() == 2 && arguments[1].is_constant() &&
-        arguments[1].constant() >= 0 && arguments[1].constant() <= kMaxExponent) {
-      return power(arguments[0], arguments[1].constant());
-    }
     for (const Function& function : kFunctions) {
       if (function.name != name) continue;
       if (arguments.size() < function.least || arguments.size() > function.most) {
@@ -231,6 +232,7 @@ class Parser {
       for (size_t i = 1; function.divides && i < arguments.size(); ++i) {
         check_divisor(arguments[i], start);
       }
+      if (function.call == nullptr) return checked_power(arguments[0], arguments[1], start);
       return function.call(arguments);
     }
     fail_at(start, "unknown function '" + std::string(name) + "'");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "symbolic/divide.h"
 #include "symbolic/monomial.h"
 #include "symbolic/sum.h"
 
@@ -52,8 +53,8 @@ LinearIn take_out(Index a, Index atom) {
   const SumView view(a);
   const Monomial divisor = {1, {atom}};
   for (const Term& term : view.terms()) {
-    if (const auto part = divide(as_monomial(term), divisor)) {
-      stride.add(part->to_index(a.context()), 1);
+    if (const auto part = divide(term, divisor)) {
+      stride.add(part->second, part->first);
     } else {
       rest.add(term.second, term.first);
     }
@@ -105,6 +106,10 @@ class Prover {
         if (atom.kind() == IndexKind::kMin || atom.kind() == IndexKind::kMax) {
           return nonnegative_cases(atom, grows, stride, rest, depth);
         }
+        if (atom.kind() == IndexKind::kFloorDiv &&
+            nonnegative(without_division(atom, grows, stride, rest), depth + 1)) {
+          return true;
+        }
         const Index bound = grows ? lower(atom) : upper(atom, depth);
         if (!bound.valid()) continue;
         next = stride * bound + rest;
@@ -128,6 +133,17 @@ class Prover {
     return std::any_of(operands.begin(), operands.end(), proven);
   }
 
+  // For e == stride*floor_div(x, b) + rest: something that is at least 0 only if e is. It comes
+  // from x - b + 1 <= b*floor_div(x, b) <= x; where b does not divide the stride, b*e + b - 1 >= 0
+  // is proven instead, which for integers is the same as e >= 0.
+  Index without_division(Index atom, bool grows, Index stride, Index rest) {
+    const Index x = atom.operands()[0];
+    const Index b = atom.operands()[1];
+    const Index bound = grows ? x - b + 1 : x;
+    if (const auto k = exact_div(stride, b)) return *k * bound + rest;
+    return stride * bound + b * rest + b - 1;
+  }
+
   Index lower(Index atom) {
     IndexContext& context = atom.context();
     int64_t lo = atom.range().lo;
@@ -148,7 +164,7 @@ class Prover {
     if (atom.kind() == IndexKind::kFloorDiv) {
       const Index a = atom.operands()[0];
       const Index bound = upper_in_variables(a, depth);
-      return bound == a ? Index() : floor_div(bound, atom.operands()[1]);
+      return bound == a ? Index() : divide_by_positive(bound, atom.operands()[1]);
     }
     return Index();
   }

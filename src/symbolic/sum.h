@@ -19,13 +19,17 @@ class IndexTooLarge : public UserError {
 // Collects scaled terms; finish() merges equal ones, applies the sum rules and interns the result.
 class SumBuilder {
  public:
-  explicit SumBuilder(IndexContext& context) : context_(context) {}
+  explicit SumBuilder(IndexContext& context) : context_(context) { terms_.reserve(8); }
 
   void add(Index a, int64_t scale);
   void add_constant(int64_t value) { constant_ = add_checked(constant_, value); }
   Index finish();
 
-  // For the rules: they see sorted, merged terms.
+  // The steps of finish(): merge() sorts the terms and adds equal ones up, which is how the rules
+  // see them; intern() makes the sum as it stands.
+  void merge();
+  Index intern() const { return IndexBuilder::sum(context_, constant_, terms_); }
+
   IndexContext& context() const { return context_; }
   std::span<const Term> terms() const { return terms_; }
   int64_t coefficient(Index term) const;  // 0 where there is none
@@ -35,8 +39,6 @@ class SumBuilder {
   void replace(std::initializer_list<Index> old, Index by);
 
  private:
-  void merge();
-
   IndexContext& context_;
   int64_t constant_ = 0;
   std::vector<Term> terms_;

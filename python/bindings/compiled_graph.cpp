@@ -1,0 +1,293 @@
+// The callable that torch.compile gets back.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "graph/op_schema.h"
+#include "python_ops.h"
+#include "runtime/frame.h"
+#include "runtime/loaded_artifact.h"
+#include "runtime/torch_host.h"
+#include "support/error.h"
+#include "tensor_access.h"
+#include "torch_door.h"
+
+namespace nb = nanobind;
+
+namespace litz {
+namespace {
+
+class CompiledGraph {
+ public:
+  CompiledGraph(const std::string& path, nb::handle describe_op, nb::handle captured)
+      : door_(TorchDoor::get()),
+        artifact_(LoadedArtifact::load(path)),
+        frames_(artifact_->table()),
+        host_(door_.environment, artifact_->table(), take_ops(describe_op)),
+        captured_(nb::steal<nb::tuple>(PySequence_Tuple(captured.ptr()))) {
+    if (!captured_.is_valid()) throw nb::python_error();
+  }
+
+  nb::object call(nb::handle arguments);
+
+  const LitzArtifact& table() const { return artifact_->table(); }
+  const std::string& path() const { return artifact_->path(); }
+  nb::list library_ops() const;
+  int traverse(visitproc visit, void* arg) const;
+  void clear() {
+    callables_.clear();
+    captured_ = nb::tuple();
+  }
+
+ private:
+  std::vector<TorchOpTypes> take_ops(nb::handle describe_op);
+  nb::object take_inputs(nb::handle arguments) const;
+  void read_inputs(nb::handle arguments, Frame& frame) const;
+  void read_tensor(PyObject* object, size_t index, Frame& frame) const;
+  nb::object collect(const Frame& frame, nb::handle arguments) const;
+  [[noreturn]] void raise(int status, const TorchRun& run, PythonOpCalls& python) const;
+  [[noreturn]] void reject(size_t index, const std::string& fault) const;
+
+  TorchDoor& door_;
+  std::shared_ptr<const LoadedArtifact> artifact_;
+  FramePool frames_;
+  std::vector<nb::object> callables_;
+  TorchHost host_;
+  nb::tuple captured_;  // inputs that every call gets, after its own
+};
+
+TorchOpTypes types_of(const OpSchema& schema) {
+  TorchOpTypes types;
+  for (const SchemaArgument& argument : schema.arguments) types.arguments.push_back(argument.type);
+  for (const SchemaArgument& result : schema.returns) types.returns.push_back(result.type);
+  return types;
+}
+
+std::vector<TorchOpTypes> CompiledGraph::take_ops(nb::handle describe_op) {
+  std::vector<TorchOpTypes> types;
+  for (int32_t i = 0; i < table().num_extern_ops; ++i) {
+    const nb::object op = describe_op(table().extern_ops[i].name, table().extern_ops[i].overload);
+    callables_.push_back(op[0]);
+    types.push_back(types_of(parse_schema(nb::cast<std::string>(op[1]))));
+  }
+  return types;
+}
+
+void CompiledGraph::reject(size_t index, const std::string& fault) const {
+  throw UserError("input " + std::to_string(index) + " (" + table().inputs[index].name + ") " +
+                  fault);
+}
+
+void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) const {
+  const TorchApi& api = door_.environment->api;
+  const TorchTensor handle = door_.access.handle(object);
+  int64_t ndim = 0;
+  int64_t* sizes = nullptr;
+  int64_t* strides = nullptr;
+  int32_t dtype = 0;
+  int32_t device = 0;
+  LitzTensor& tensor = frame.input_tensors[index];
+  if (api.get_device_type(handle, &device) != 0 || device != api.cpu) {
+    reject(index, "is not on the CPU, which the graph was compiled for");
+  }
+  if (api.get_dim(handle, &ndim) != 0 || api.get_sizes(handle, &sizes) != 0 ||
+      api.get_strides(handle, &strides) != 0 || api.get_dtype(handle, &dtype) != 0 ||
+      api.get_data_ptr(handle, &tensor.data) != 0) {
+    reject(index, "is not a dense tensor");
+  }
+  tensor.sizes = sizes;
+  tensor.strides = strides;
+  tensor.ndim = static_cast<int32_t>(ndim);
+  tensor.dtype = static_cast<LitzDType>(api.from_torch(dtype));
+  tensor.handle = handle;
+  frame.inputs[index] = {.kind = LITZ_TENSOR, .count = 0, .u = {.tensor = &tensor}};
+}
+
+void CompiledGraph::read_inputs(nb::handle arguments, Frame& frame) const {
+  for (size_t i = 0; i < frame.inputs.size(); ++i) {
+    PyObject* object = PyTuple_GET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i));
+    if (door_.access.is_tensor(object)) {
+      read_tensor(object, i, frame);
+    } else if (PyLong_Check(object)) {
+      const int64_t value = PyLong_AsLongLong(object);
+      if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+      frame.inputs[i] = {.kind = LITZ_INT, .count = 0, .u = {.i = value}};
+    } else {
+      reject(i, std::string("has type ") + Py_TYPE(object)->tp_name +
+                    ", which is neither a tensor nor an int");
+    }
+  }
+  if (const std::string fault = check_inputs(table(), frame); !fault.empty()) {
+    throw UserError(fault);
+  }
+}
+
+nb::object CompiledGraph::collect(const Frame& frame, nb::handle arguments) const {
+  const auto count = static_cast<Py_ssize_t>(frame.outputs.size());
+  nb::object outputs = nb::steal(PyTuple_New(count));
+  if (!outputs.is_valid()) throw nb::python_error();
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    const LitzValue& value = frame.outputs[static_cast<size_t>(k)];
+    PyObject* item = nullptr;
+    switch (value.kind) {
+      case LITZ_TENSOR:
+        item = door_.access.wrap(frame.output_tensors[static_cast<size_t>(k)].handle);
+        break;
+      case LITZ_INT:
+        item = PyLong_FromLongLong(value.u.i);
+        break;
+      case LITZ_DOUBLE:
+        item = PyFloat_FromDouble(value.u.d);
+        break;
+      case LITZ_BOOL:
+        item = PyBool_FromLong(value.u.i != 0);
+        break;
+      case LITZ_NONE:
+        item = Py_NewRef(Py_None);
+        break;
+      case LITZ_SAME_INPUT:
+        item = Py_NewRef(PyTuple_GET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(value.u.i)));
+        break;
+      case LITZ_SAME_OUTPUT:
+        item = Py_NewRef(PyTuple_GET_ITEM(outputs.ptr(), static_cast<Py_ssize_t>(value.u.i)));
+        break;
+      default:
+        throw InternalError("output " + std::to_string(k) + " has unknown kind " +
+                            std::to_string(value.kind));
+    }
+    if (item == nullptr) throw nb::python_error();
+    PyTuple_SET_ITEM(outputs.ptr(), k, item);
+  }
+  return outputs;
+}
+
+void CompiledGraph::raise(int status, const TorchRun& run, PythonOpCalls& python) const {
+  if (python.raised().is_valid()) {
+    const nb::object raised = std::move(python.raised());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+    throw nb::python_error();
+  }
+  const std::string message = run.message().empty() ? "the compiled graph failed" : run.message();
+  PyErr_SetString(status == LITZ_INDEX_OUT_OF_RANGE ? PyExc_IndexError : PyExc_RuntimeError,
+                  message.c_str());
+  throw nb::python_error();
+}
+
+// A reference of our own to each input, because another thread may change the list while the graph
+// runs; empties the list, so that the caller's frame does not keep the inputs alive.
+nb::object CompiledGraph::take_inputs(nb::handle arguments) const {
+  nb::object inputs = nb::steal(PySequence_Tuple(arguments.ptr()));
+  if (!inputs.is_valid()) throw nb::python_error();
+  const Py_ssize_t wanted = table().num_inputs - PyTuple_GET_SIZE(captured_.ptr());
+  if (PyTuple_GET_SIZE(inputs.ptr()) != wanted) {
+    throw UserError("the graph has " + std::to_string(wanted) + " inputs, " +
+                    std::to_string(PyTuple_GET_SIZE(inputs.ptr())) + " were given");
+  }
+  if (PyList_CheckExact(arguments.ptr())) {
+    PyList_SetSlice(arguments.ptr(), 0, PyList_GET_SIZE(arguments.ptr()), nullptr);
+  }
+  if (PyTuple_GET_SIZE(captured_.ptr()) == 0) return inputs;
+  inputs = nb::steal(PySequence_Concat(inputs.ptr(), captured_.ptr()));
+  if (!inputs.is_valid()) throw nb::python_error();
+  return inputs;
+}
+
+nb::object CompiledGraph::call(nb::handle arguments) {
+  const nb::object inputs = take_inputs(arguments);
+  FramePool::Lease frame(frames_);
+  read_inputs(inputs, *frame);
+  PythonOpCalls python(door_.environment->api, door_.access, callables_);
+  TorchRun run(host_, python);
+  int status = LITZ_OK;
+  {
+    nb::gil_scoped_release released;
+    status = run_artifact(table(), run.table(), *frame, *door_.environment->blocks);
+  }
+  if (status != LITZ_OK) raise(status, run, python);
+  return collect(*frame, inputs);
+}
+
+nb::list CompiledGraph::library_ops() const {
+  nb::list ops;
+  for (int32_t i = 0; i < table().num_extern_ops; ++i) {
+    const LitzExternOp& op = table().extern_ops[i];
+    ops.append(nb::make_tuple(op.name, op.overload, op.node, host_.way(i)));
+  }
+  return ops;
+}
+
+int CompiledGraph::traverse(visitproc visit, void* arg) const {
+  for (const nb::object& callable : callables_) Py_VISIT(callable.ptr());
+  Py_VISIT(captured_.ptr());
+  return 0;
+}
+
+// Called for graph(inputs). The slot, not a method, because it saves two look-ups a call.
+PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (PyTuple_GET_SIZE(args) != 1 || (kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0)) {
+    PyErr_SetString(PyExc_TypeError, "a compiled graph takes one argument: the list of its inputs");
+    return nullptr;
+  }
+  try {
+    return nb::inst_ptr<CompiledGraph>(self)->call(PyTuple_GET_ITEM(args, 0)).release().ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const UserError& error) {
+    PyErr_SetString(exception_types().user, error.what());
+  } catch (const std::exception& error) {
+    PyErr_SetString(exception_types().internal, error.what());
+  }
+  return nullptr;
+}
+
+int traverse_slot(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  return nb::inst_ptr<CompiledGraph>(self)->traverse(visit, arg);
+}
+
+int clear_slot(PyObject* self) {
+  nb::inst_ptr<CompiledGraph>(self)->clear();
+  return 0;
+}
+
+PyType_Slot slots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(call_slot)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse_slot)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear_slot)},
+    {0, nullptr},
+};
+
+}  // namespace
+
+void bind_compiled_graph(nb::module_& m) {
+  nb::class_<CompiledGraph> graph(
+      m, "CompiledGraph", nb::type_slots(slots), nb::dynamic_attr(),
+      "A compiled graph, loaded. Called with the list of its inputs, which it empties; returns a "
+      "tuple. Any number of threads may call it at once.");
+  graph
+      .def(nb::init<const std::string&, nb::handle, nb::handle>(), nb::arg("path"),
+           nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
+           "Loads the library at `path`. `describe_op(name, overload)` is called for each library "
+           "op of the artifact and returns a callable that takes all arguments by position, and "
+           "the op's schema. The tensors of `captured` are the artifact's last inputs, the same at "
+           "every call.")
+      .def_prop_ro("path", &CompiledGraph::path)
+      .def_prop_ro("num_inputs", [](const CompiledGraph& g) { return g.table().num_inputs; })
+      .def_prop_ro("num_outputs", [](const CompiledGraph& g) { return g.table().num_outputs; })
+      .def_prop_ro(
+          "description", [](const CompiledGraph& g) { return g.table().description; },
+          "What the compiler says about the graph, as JSON.")
+      .def_prop_ro("library_ops", &CompiledGraph::library_ops,
+                   "(name, overload, FX node, way) of each library op; the way is \"direct\", "
+                   "\"dispatcher\" or \"python\".");
+  // AOTAutograd's sign for callables that take a list and empty it.
+  graph.attr("_boxed_call") = true;
+}
+
+}  // namespace litz

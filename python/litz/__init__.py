@@ -1,0 +1,36 @@
+"""Litz: a compiler for PyTorch programs, written in C++.
+
+Use it with ``torch.compile(model, backend="litz")``; no import of this package is needed.
+"""
+
+try:
+    from litz._core import __version__
+except ModuleNotFoundError as error:
+    if error.name != "litz._core":
+        raise
+    raise ImportError(
+        "the extension litz._core is not built for this Python; "
+        "in a source checkout run ./run build, elsewhere pip install litz"
+    ) from error
+
+from litz.errors import LitzError, LitzInternalError, LitzUserError, LitzWarning
+from litz.explain import Explanation, explain
+from litz.graph_compiler import compile_fx
+from litz.options import options
+from litz.report import Report, last_compile_times, report, reset
+
+__all__ = [
+    "Explanation",
+    "LitzError",
+    "LitzInternalError",
+    "LitzUserError",
+    "LitzWarning",
+    "Report",
+    "__version__",
+    "compile_fx",
+    "explain",
+    "last_compile_times",
+    "options",
+    "report",
+    "reset",
+]

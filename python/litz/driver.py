@@ -1,0 +1,38 @@
+"""The one place where the Python package calls the C++ compiler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from litz import _core
+
+
+@dataclass(frozen=True)
+class CompileResult:
+    """An artifact on disk and what the compiler says about it (see ``report.GraphReport``)."""
+
+    path: str
+    info: Mapping[str, Any]
+
+
+def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> CompileResult:
+    """Compiles a graph, or finds it in the cache.
+
+    Raises LitzUserError for what the user can change, and LitzInternalError, whose message names a
+    reproducer file, for a fault in Litz.
+    """
+    path, info = _core.compile_graph(builder, dict(options))
+    return CompileResult(path, json.loads(info))
+
+
+def option_rows() -> list[dict[str, Any]]:
+    """The option table: name, type ("bool", "int", "float", "str"), default, doc, choices."""
+    return json.loads(_core.option_table())
+
+
+def mode_rows() -> dict[str, dict[str, Any]]:
+    """The modes: for each name the options that it sets."""
+    return json.loads(_core.mode_table())

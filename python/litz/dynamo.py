@@ -1,0 +1,46 @@
+"""The backend that ``torch.compile(model, backend="litz")`` finds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from litz.decompositions import decompositions
+from litz.graph_compiler import BoxedCallable, compile_graph_module
+from litz.options import resolve_options
+
+
+def litz_backend(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Compiles one graph of Dynamo's: AOTAutograd splits it, Litz compiles the parts."""
+    from functorch.compile import min_cut_rematerialization_partition
+    from torch._dynamo.backends.common import aot_autograd
+
+    resolved = resolve_options(mode, options)
+    compile_to_aten = aot_autograd(
+        fw_compiler=_compiler(resolved, "forward"),
+        bw_compiler=_compiler(resolved, "backward"),
+        inference_compiler=_compiler(resolved, "inference"),
+        partition_fn=min_cut_rematerialization_partition,
+        decompositions=decompositions(),
+        keep_inference_input_mutations=True,
+    )
+    return compile_to_aten(gm, example_inputs)
+
+
+def _compiler(
+    options: Mapping[str, Any], kind: str
+) -> Callable[[fx.GraphModule, Sequence[Any]], BoxedCallable]:
+    def compile_part(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> BoxedCallable:
+        return compile_graph_module(gm, options, kind)
+
+    return compile_part

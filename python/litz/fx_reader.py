@@ -1,0 +1,155 @@
+"""Reads a torch.fx.GraphModule, as AOTAutograd leaves it, into the C++ graph builder."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
+
+from litz import _core
+from litz.errors import UnsupportedGraph
+
+_INT64_MAX = 2**63 - 1
+_INT64_MIN = -(2**63)
+
+
+def read_graph(gm: fx.GraphModule) -> tuple[_core.GraphBuilder, list[torch.Tensor]]:
+    """The graph, and the tensors that it reads beside its inputs.
+
+    The inputs of the graph are the module's placeholders, then one for each of those tensors.
+    Raises UnsupportedGraph, with the reason, where the graph cannot be compiled as a whole.
+    """
+    builder = _core.GraphBuilder()
+    nodes = list(gm.graph.nodes)
+    _declare_symbols(builder, nodes)
+    for node in nodes:
+        if node.op == "placeholder":
+            _read_placeholder(builder, node)
+    captured: list[torch.Tensor] = []
+    for node in nodes:
+        if node.op == "get_attr":
+            captured.append(_read_captured(builder, gm, node))
+    for node in nodes:
+        if node.op == "call_function":
+            _read_call(builder, node)
+        elif node.op == "output":
+            builder.output(node.args[0])
+        elif node.op not in ("placeholder", "get_attr"):
+            raise UnsupportedGraph(f"it has a {node.op} node, {node.name}")
+    return builder, captured
+
+
+def _declare_symbols(builder: _core.GraphBuilder, nodes: Iterable[fx.Node]) -> None:
+    """Declares the sizes that are known when the graph is called, with their ranges."""
+    shape_env = _find_shape_env(nodes)
+    if shape_env is None:
+        return
+    for symbol, value_range in shape_env.var_to_range.items():
+        if not shape_env.is_unbacked_symint(symbol):
+            builder.symbol(str(symbol), _bound(value_range.lower), _bound(value_range.upper))
+
+
+def _find_shape_env(nodes: Iterable[fx.Node]) -> Any:
+    for node in nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt):
+            return value.node.shape_env
+        mode = getattr(value, "fake_mode", None)
+        if mode is not None and mode.shape_env is not None:
+            return mode.shape_env
+    return None
+
+
+def _bound(value: Any) -> int:
+    """A bound of a symbol's range as an int64; sympy's infinities become the extremes."""
+    if value.is_infinite or abs(value) > _INT64_MAX:
+        return _INT64_MAX if value > 0 else _INT64_MIN
+    return int(value)
+
+
+def _read_placeholder(builder: _core.GraphBuilder, node: fx.Node) -> None:
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor):
+        _check_tensor(node.name, value)
+    elif not isinstance(value, (int, torch.SymInt)) or isinstance(value, bool):
+        raise UnsupportedGraph(f"its input {node.name} is a {type(value).__name__}")
+    builder.input(node, node.name, value)
+
+
+def _read_captured(builder: _core.GraphBuilder, gm: fx.GraphModule, node: fx.Node) -> torch.Tensor:
+    value: Any = gm
+    for part in node.target.split("."):
+        value = getattr(value, part)
+    if not isinstance(value, torch.Tensor):
+        raise UnsupportedGraph(f"it uses {node.target}, a {type(value).__name__}")
+    _check_tensor(node.name, value)
+    builder.input(node, node.name, value)
+    return value
+
+
+def _check_tensor(name: str, value: torch.Tensor) -> None:
+    """Raises UnsupportedGraph for a tensor that is not plain dense memory on the CPU."""
+    if type(value) not in (torch.Tensor, torch.nn.Parameter, FakeTensor):
+        raise UnsupportedGraph(f"its input {name} is a {type(value).__name__}")
+    if value.layout is not torch.strided or value.is_nested:
+        raise UnsupportedGraph(f"its input {name} has layout {value.layout}")
+    if value.is_quantized:
+        raise UnsupportedGraph(f"its input {name} is quantized")
+    if value.is_conj() or value.is_neg():
+        raise UnsupportedGraph(f"its input {name} is a lazily conjugated or negated view")
+    if value.device.type != "cpu":
+        raise UnsupportedGraph(f"its input {name} is on the device {value.device}")
+
+
+def _read_call(builder: _core.GraphBuilder, node: fx.Node) -> None:
+    target = node.target
+    value = node.meta.get("val")
+    if target is operator.getitem and isinstance(node.args[0], fx.Node):
+        builder.item(node, *node.args)
+    elif isinstance(value, torch.SymInt) or (
+        type(value) is int and not isinstance(target, torch._ops.OpOverload)
+    ):
+        builder.integer(node, value)
+    elif isinstance(value, (torch.SymBool, torch.SymFloat)):
+        builder.unusable(node, f"{node.name} computes a {type(value).__name__} from sizes")
+    elif isinstance(target, torch._ops.OpOverload):
+        _read_op(builder, node, target, value)
+    else:
+        raise UnsupportedGraph(f"it calls {getattr(target, '__name__', target)}, which is no op")
+
+
+# Name and schema text of each op seen: torch makes them anew at each request.
+_described: dict[torch._ops.OpOverload, tuple[str, str]] = {}
+
+
+def _read_op(
+    builder: _core.GraphBuilder, node: fx.Node, target: torch._ops.OpOverload, value: Any
+) -> None:
+    described = _described.get(target)
+    if described is None:
+        schema = target._schema
+        name = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+        described = _described[target] = (name, str(schema))
+    name, schema_text = described
+    stack = user_line(node.meta.get("stack_trace"))
+    builder.call(node, node.name, name, schema_text, node.args, node.kwargs, value, stack)
+
+
+def user_line(stack_trace: str | None) -> str:
+    """The innermost frame of a trace on one line: "model.py:12 in forward, x = self.fc(x)"."""
+    if not stack_trace:
+        return ""
+    frame = stack_trace[stack_trace.rfind('File "') :]
+    place, _, code = frame.partition("\n")
+    parts = place.split('"')
+    if len(parts) < 3:
+        return ""
+    fields = parts[2].split(", ")
+    line = fields[1].removeprefix("line ") if len(fields) > 1 else "?"
+    function = fields[2] if len(fields) > 2 else "in ?"
+    code = code.strip().split("\n", 1)[0]
+    return f"{parts[1].rpartition('/')[2]}:{line} {function}" + (f", {code}" if code else "")

@@ -1,0 +1,87 @@
+"""From an FX graph to a callable: read, compile, load, and what happens when that fails."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import fx
+
+from litz import _core, driver
+from litz.errors import LitzInternalError, LitzUserError, LitzWarning, UnsupportedGraph
+from litz.fx_reader import read_graph
+from litz.library_ops import describe_op
+from litz.report import GraphReport, recorder
+
+BoxedCallable = Callable[[list[Any]], Sequence[Any]]
+
+
+def compile_fx(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], options: Mapping[str, Any] | None = None
+) -> BoxedCallable:
+    """Compiles an ATen-level FX graph whose nodes carry ``meta["val"]``, as AOTAutograd makes it.
+
+    The result takes one list, the graph's inputs, empties it, and returns the outputs.
+    """
+    from litz.options import resolve_options
+
+    return compile_graph_module(gm, resolve_options(None, options), "inference")
+
+
+def compile_graph_module(
+    gm: fx.GraphModule, options: Mapping[str, Any], kind: str
+) -> BoxedCallable:
+    """Compiles with resolved options; ``kind`` is "inference", "forward" or "backward"."""
+    try:
+        return _compile(gm, options, kind)
+    except UnsupportedGraph as unsupported:
+        return _run_eagerly(gm, kind, str(unsupported))
+    except LitzUserError:
+        raise
+    except LitzInternalError as fault:
+        _warn(str(fault))
+        return _run_eagerly(gm, kind, f"of a fault in Litz: {fault}")
+
+
+def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> BoxedCallable:
+    start = time.perf_counter()
+    builder, captured = read_graph(gm)
+    read = time.perf_counter()
+    result = driver.compile_graph(builder, options)
+    compiled = time.perf_counter()
+    graph = _core.CompiledGraph(result.path, describe_op, captured)
+    loaded = time.perf_counter()
+    timings = {"read": read - start, "load": loaded - compiled}
+    if not result.info.get("timings"):
+        timings["compile"] = compiled - read
+    recorder.add(lambda number: GraphReport.from_info(number, kind, result.info, timings))
+    return graph
+
+
+def _run_eagerly(gm: fx.GraphModule, kind: str, reason: str) -> BoxedCallable:
+    recorder.add(lambda number: GraphReport(number, kind, eager_reason=reason))
+
+    def run(inputs: list[Any]) -> Sequence[Any]:
+        arguments = tuple(inputs)
+        inputs.clear()
+        return gm.forward(*arguments)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+_warned: set[str] = set()
+
+
+def _warn(message: str) -> None:
+    """Warns once for each message: one fault tends to hit many graphs."""
+    if message in _warned:
+        return
+    _warned.add(message)
+    warnings.warn(
+        f"Litz could not compile a graph, which runs in eager PyTorch instead: {message}",
+        LitzWarning,
+        stacklevel=2,
+    )

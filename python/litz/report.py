@@ -1,0 +1,228 @@
+"""What Litz did in this process: one record for each graph, in order of compilation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One generated kernel."""
+
+    name: str
+    ops: tuple[str, ...]
+    """Names of the FX nodes that run in it."""
+    reads: int
+    """Bytes that it reads, for the sizes at compilation."""
+    writes: int
+    bytes_saved: int
+    """Bytes that running the ops one by one would have read and written in addition."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {', '.join(self.ops)}  "
+            f"[reads {_bytes(self.reads)}, writes {_bytes(self.writes)}, "
+            f"saves {_bytes(self.bytes_saved)}]"
+        )
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """An op that runs in PyTorch's library, with the reason: a choice, or a lack of Litz's own."""
+
+    op: str
+    node: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.op} ({self.node}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory between kernels."""
+
+    name: str
+    bytes: int
+    reuses: str
+    """The buffer whose memory it takes over; empty for memory of its own."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {_bytes(self.bytes)}" + (f", in {self.reuses}" if self.reuses else "")
+
+
+@dataclass(frozen=True)
+class NotFused:
+    """Two neighbours that run apart."""
+
+    first: str
+    second: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.first} and {self.second}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class GraphReport:
+    """What became of one graph.
+
+    From the compiler come JSON objects with the fields of these classes: ``kernels``,
+    ``library_calls``, ``fallbacks``, ``buffers``, ``not_fused``, ``timings`` (stage to seconds),
+    ``source_path`` and ``cached``.
+    """
+
+    number: int
+    kind: str
+    """"inference", "forward" or "backward"."""
+    kernels: tuple[Kernel, ...] = ()
+    library_calls: tuple[LibraryCall, ...] = ()
+    fallbacks: tuple[LibraryCall, ...] = ()
+    buffers: tuple[Buffer, ...] = ()
+    not_fused: tuple[NotFused, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    source_path: str = ""
+    cached: bool = False
+    eager_reason: str = ""
+    """Why the whole graph runs in eager PyTorch; empty where it was compiled."""
+
+    @staticmethod
+    def from_info(number: int, kind: str, info: Mapping[str, Any], timings: Mapping[str, float]) -> GraphReport:
+        """Reads the compiler's JSON; ``timings`` are the stages in Python."""
+        calls = [LibraryCall(**row) for row in info.get("library_calls", ())]
+        return GraphReport(
+            number=number,
+            kind=kind,
+            kernels=tuple(
+                Kernel(**{**row, "ops": tuple(row["ops"])}) for row in info.get("kernels", ())
+            ),
+            library_calls=tuple(calls),
+            fallbacks=tuple(LibraryCall(**row) for row in info.get("fallbacks", ())),
+            buffers=tuple(Buffer(**row) for row in info.get("buffers", ())),
+            not_fused=tuple(NotFused(**row) for row in info.get("not_fused", ())),
+            timings={**timings, **info.get("timings", {})},
+            source_path=info.get("source_path", ""),
+            cached=info.get("cached", False),
+        )
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.timings.values())
+
+    def __str__(self) -> str:
+        title = f"graph {self.number} ({self.kind})"
+        if self.eager_reason:
+            return f"{title}: runs in eager PyTorch because {self.eager_reason}"
+        cached = ", from the cache" if self.cached else ""
+        lines = [f"{title}: {len(self.kernels)} kernels, {self.seconds * 1e3:.1f} ms{cached}"]
+        for heading, rows in (
+            ("kernels", self.kernels),
+            ("library calls", self.library_calls),
+            ("fallbacks", self.fallbacks),
+            ("buffers", self.buffers),
+            ("not fused", self.not_fused),
+        ):
+            if rows:
+                lines.append(f"  {heading}")
+                lines.extend(f"    {row}" for row in rows)
+        if self.source_path:
+            lines.append(f"  sources: {self.source_path}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """An op without a lowering of Litz's own: how often, and why."""
+
+    op: str
+    count: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.op}: {self.count}x, {self.reason}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All graphs of this process since it started or since ``litz.reset()``."""
+
+    graphs: tuple[GraphReport, ...]
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(kernel for graph in self.graphs for kernel in graph.kernels)
+
+    @property
+    def fallbacks(self) -> dict[str, Fallback]:
+        """By op, most frequent first."""
+        counted: dict[str, Fallback] = {}
+        for graph in self.graphs:
+            for call in graph.fallbacks:
+                before = counted.get(call.op)
+                count = before.count + 1 if before else 1
+                counted[call.op] = Fallback(call.op, count, before.reason if before else call.reason)
+        return dict(sorted(counted.items(), key=lambda item: -item[1].count))
+
+    def __str__(self) -> str:
+        eager = sum(1 for graph in self.graphs if graph.eager_reason)
+        lines = [f"{len(self.graphs)} graphs, {eager} of them eager; {len(self.kernels)} kernels"]
+        lines.extend(str(graph) for graph in self.graphs if graph.eager_reason)
+        if self.fallbacks:
+            lines.append("ops that ran in eager PyTorch:")
+            lines.extend(f"  {fallback}" for fallback in self.fallbacks.values())
+        return "\n".join(lines)
+
+
+class Recorder:
+    """The graphs of this process. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._graphs: list[GraphReport] = []
+
+    def add(self, make: Any) -> GraphReport:
+        """Adds ``make(number)``."""
+        with self._lock:
+            graph = make(len(self._graphs))
+            self._graphs.append(graph)
+            return graph
+
+    def report(self, start: int = 0) -> Report:
+        with self._lock:
+            return Report(tuple(self._graphs[start:]))
+
+    def __len__(self) -> int:
+        return len(self._graphs)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._graphs.clear()
+
+
+recorder = Recorder()
+
+
+def report() -> Report:
+    """What Litz has compiled in this process."""
+    return recorder.report()
+
+
+def last_compile_times() -> dict[str, float]:
+    """Seconds by stage of the graph that was compiled last; empty where there is none."""
+    graphs = recorder.report().graphs
+    return dict(graphs[-1].timings) if graphs else {}
+
+
+def reset() -> None:
+    """Forgets what ``report`` knows. Compiled graphs stay."""
+    recorder.clear()
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"

@@ -1,0 +1,96 @@
+#include "codegen/common/kernel_analysis.h"
+
+#include "schedule/expr_cost.h"
+#include "support/error.h"
+
+namespace litz {
+
+KernelAnalysis::KernelAnalysis(const Kernel& kernel) : kernel_(kernel) {
+  for (const KernelLoop& loop : kernel.outer) {
+    variables_.push_back(loop.variable);
+    extents_.push_back(loop.extent);
+  }
+  outer_mask_ = (LoopMask{1} << variables_.size()) - 1;
+  for (const KernelLoop& loop : kernel.inner) {
+    variables_.push_back(loop.variable);
+    extents_.push_back(loop.extent);
+  }
+  LITZ_CHECK(variables_.size() < 64, "a kernel of 64 loops or more");
+  all_mask_ = (LoopMask{1} << variables_.size()) - 1;
+}
+
+LoopMask KernelAnalysis::depends(Index index) const {
+  LoopMask mask = 0;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    if (index.depends_on(variables_[i])) mask |= LoopMask{1} << i;
+  }
+  return mask;
+}
+
+LoopMask KernelAnalysis::depends(Expr root) {
+  const auto known = depends_.find(root);
+  if (known != depends_.end()) return known->second;
+  visit_postorder(std::span<const Expr>(&root, 1), [&](Expr e) {
+    if (depends_.contains(e)) return;
+    LoopMask mask = 0;
+    for (Expr operand : e.operands()) mask |= depends_.at(operand);
+    switch (e.op()) {
+      case ExprOp::kLoad:
+        mask |= depends(e.coordinates()[0]);
+        break;
+      case ExprOp::kIndexValue:
+      case ExprOp::kCheckIndex:
+        mask |= depends(e.index());
+        break;
+      case ExprOp::kReduced:
+        mask |= kernel_.reductions[e.number()].running ? all_mask_ : outer_mask_;
+        break;
+      default:
+        break;
+    }
+    depends_.emplace(e, mask);
+  });
+  return depends_.at(root);
+}
+
+KernelAnalysis::Walk KernelAnalysis::walk(Index offset, size_t loop) const {
+  const auto linear = linear_in(offset, variables_[loop]);
+  if (!linear) return Walk::kIrregular;
+  if (linear->stride.is_constant(0)) return Walk::kStill;
+  return linear->stride.is_constant(1) ? Walk::kContiguous : Walk::kStrided;
+}
+
+std::vector<Expr> KernelAnalysis::stage_roots(uint32_t stage) const {
+  std::vector<Expr> roots;
+  for (const KernelReduction& reduction : kernel_.reductions) {
+    if (reduction.stage == stage) roots.push_back(reduction.value);
+  }
+  for (const KernelStore& store : kernel_.stores) {
+    if (!store.inner || store.stage != stage) continue;
+    roots.push_back(store.value);
+    roots.insert(roots.end(), store.runtime_indices.begin(), store.runtime_indices.end());
+  }
+  return roots;
+}
+
+std::vector<Expr> KernelAnalysis::outer_roots() const {
+  std::vector<Expr> roots;
+  for (const KernelStore& store : kernel_.stores) {
+    if (store.inner) continue;
+    roots.push_back(store.value);
+    roots.insert(roots.end(), store.runtime_indices.begin(), store.runtime_indices.end());
+  }
+  return roots;
+}
+
+KernelAnalysis::Work KernelAnalysis::work(const std::vector<Expr>& roots, LoopMask along) {
+  Work total;
+  visit_postorder(roots, [&](Expr e) {
+    if ((depends(e) & along) == 0) return;
+    total.operations += operation_work(e.op());
+    if (e.op() == ExprOp::kLoad) total.bytes += static_cast<int>(size_of(e.dtype()));
+  });
+  return total;
+}
+
+}  // namespace litz

@@ -1,0 +1,58 @@
+// What a dialect needs to know about a kernel before it prints it: which loop variables an
+// expression depends on, how memory is walked along a loop, and how much work an iteration is.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/plan.h"
+
+namespace litz {
+
+// Loop variables as a bit set: outer loops first, then inner ones.
+using LoopMask = uint64_t;
+
+class KernelAnalysis {
+ public:
+  explicit KernelAnalysis(const Kernel& kernel);
+
+  const Kernel& kernel() const { return kernel_; }
+  size_t num_loops() const { return variables_.size(); }
+  Index variable(size_t loop) const { return variables_[loop]; }
+  Index extent(size_t loop) const { return extents_[loop]; }
+  LoopMask outer_mask() const { return outer_mask_; }
+  LoopMask inner_mask() const { return all_mask_ & ~outer_mask_; }
+
+  // Loops that the value varies along. A finished reduction varies along all outer loops, a running
+  // one along all loops.
+  LoopMask depends(Expr e);
+  LoopMask depends(Index index) const;
+
+  // How an address moves along a loop.
+  enum class Walk : uint8_t { kStill, kContiguous, kStrided, kIrregular };
+  Walk walk(Index offset, size_t loop) const;
+
+  // Roots evaluated in the inner loop of a stage (reductions' values, inner stores), and after the
+  // last stage.
+  std::vector<Expr> stage_roots(uint32_t stage) const;
+  std::vector<Expr> outer_roots() const;
+
+  // Weighted operations of the expressions that vary along the loop (constants and hoisted values
+  // are free), and their loads' bytes.
+  struct Work {
+    int operations = 0;
+    int bytes = 0;
+  };
+  Work work(const std::vector<Expr>& roots, LoopMask along);
+
+ private:
+  const Kernel& kernel_;
+  std::vector<Index> variables_;
+  std::vector<Index> extents_;
+  LoopMask outer_mask_ = 0;
+  LoopMask all_mask_ = 0;
+  std::unordered_map<Expr, LoopMask> depends_;
+};
+
+}  // namespace litz

@@ -1,0 +1,110 @@
+#include "codegen/cpp/cpp_abi.h"
+
+#include <cstddef>
+#include <cstdio>
+
+#include "litz/artifact.h"
+
+namespace litz {
+namespace {
+
+constexpr const char* kDeclarations = R"(
+struct LitzTensor { void* data; const i64* sizes; const i64* strides; i32 ndim; i32 dtype; void* handle; };
+struct LitzValue {
+  i32 kind;
+  i32 count;
+  union { const LitzTensor* tensor; LitzTensor* result; i64 i; double d; const char* s; const LitzValue* list; } u;
+};
+typedef void (*LitzRangeBody)(i64 begin, i64 end, void* state);
+struct LitzHost {
+  unsigned abi_version;
+  unsigned size_bytes;
+  void* self;
+  int (*allocate)(void* self, LitzTensor* tensor);
+  void (*release)(void* self, LitzTensor* tensor);
+  int (*view)(void* self, const LitzTensor* base, LitzTensor* view);
+  int (*call)(void* self, i32 op, const LitzValue* args, i32 num_args, LitzValue* results, i32 num_results);
+  void (*parallel_for)(void* self, i64 begin, i64 end, i64 grain, LitzRangeBody body, void* state);
+  i32 (*num_threads)(void* self);
+  void (*fail)(void* self, int status, const char* message);
+};
+struct LitzExternOp { const char* name; const char* overload; const char* node; };
+struct LitzInputSpec {
+  const char* name;
+  i32 kind;
+  i32 dtype;
+  i32 ndim;
+  i32 is_mutated;
+  const i64* sizes;
+  const i64* strides;
+};
+struct LitzArtifact {
+  unsigned abi_version;
+  i32 num_inputs;
+  i32 num_outputs;
+  i32 num_extern_ops;
+  i32 num_symbols;
+  const LitzInputSpec* inputs;
+  const LitzExternOp* extern_ops;
+  const char* description;
+  i64 (*workspace_bytes)(const LitzValue* inputs);
+  int (*run)(const LitzHost* host, const LitzValue* inputs, LitzValue* outputs, LitzTensor* output_tensors,
+             i64* shapes, void* workspace);
+  i64 shapes_count;
+};
+
+// Runs body over [0, n) on the host's threads, where that is more than one piece of work.
+static inline void run_range(const LitzHost* host, i64 n, i64 grain, LitzRangeBody body, void* state) {
+  if (n <= 0) return;
+  if (n <= grain) {
+    body(0, n, state);
+  } else {
+    host->parallel_for(host->self, 0, n, grain, body, state);
+  }
+}
+
+// value where 0 <= value < extent; else 0, and the status says so.
+static inline i64 checked_index(i64 value, i64 extent, i32* status) {
+  if ((unsigned long long)value < (unsigned long long)extent) return value;
+  __atomic_store_n(status, 2, __ATOMIC_RELAXED);
+  return 0;
+}
+)";
+
+}  // namespace
+
+std::string cpp_abi_text() {
+  std::string text = kDeclarations;
+  const auto check = [&](const char* what, size_t size) {
+    text += std::string("static_assert(") + what + " == " + std::to_string(size) + ", \"the artifact ABI differs\");\n";
+  };
+  check("sizeof(LitzTensor)", sizeof(LitzTensor));
+  check("sizeof(LitzValue)", sizeof(LitzValue));
+  check("sizeof(LitzHost)", sizeof(LitzHost));
+  check("sizeof(LitzInputSpec)", sizeof(LitzInputSpec));
+  check("sizeof(LitzArtifact)", sizeof(LitzArtifact));
+  check("__builtin_offsetof(LitzTensor, handle)", offsetof(LitzTensor, handle));
+  check("__builtin_offsetof(LitzHost, fail)", offsetof(LitzHost, fail));
+  check("__builtin_offsetof(LitzArtifact, shapes_count)", offsetof(LitzArtifact, shapes_count));
+  return text + "\n";
+}
+
+std::string cpp_string_literal(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte >= 0x20 && byte < 0x7f && c != '?') {
+      out += c;
+    } else {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\%03o", byte);
+      out += escape;
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace litz

@@ -1,0 +1,383 @@
+#include "codegen/cpp/cpp_accumulators.h"
+
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+std::string text(int64_t value) { return std::to_string(value); }
+
+}  // namespace
+
+Accumulator::Accumulator(const KernelReduction& reduction, uint32_t number, int lanes,
+                         Prelude& prelude)
+    : reduction_(&reduction),
+      number_(number),
+      lanes_(lanes),
+      prelude_(&prelude),
+      dtype_(register_dtype(reduction.value.dtype())),
+      mask_bytes_(1) {}
+
+bool Accumulator::is_arg() const {
+  return reduction_->kind == ReductionKind::kArgMax || reduction_->kind == ReductionKind::kArgMin;
+}
+
+std::string Accumulator::scalar_type() const {
+  return is_bool() ? "bool" : prelude_->type(dtype_, 1);
+}
+
+std::string Accumulator::vector_type() {
+  return is_bool() ? prelude_->type_mask(mask_bytes_, lanes_) : prelude_->type(dtype_, lanes_);
+}
+
+std::string Accumulator::start(int lanes) {
+  const ReductionKind kind =
+      is_arg()
+          ? (reduction_->kind == ReductionKind::kArgMax ? ReductionKind::kMax : ReductionKind::kMin)
+          : reduction_->kind;
+  std::string value;
+  if (is_bool()) {
+    const bool one =
+        kind == ReductionKind::kAll || kind == ReductionKind::kMin || kind == ReductionKind::kProd;
+    if (lanes == 1) return one ? "true" : "false";
+    return prelude_->splat(DType::kInt8, lanes) + "((i8)" + (one ? "-1" : "0") + ")";
+  }
+  const Scalar s = identity(kind, reduction_->value.dtype());
+  if (is_floating(dtype_)) {
+    if (s.real == 0 || s.real == 1) {
+      value = s.real == 0 ? "0.0" : "1.0";
+      if (dtype_ == DType::kFloat32) value += "f";
+    } else {
+      value = std::string(s.real < 0 ? "-" : "") +
+              (dtype_ == DType::kFloat64 ? "__builtin_inf()" : "__builtin_inff()");
+    }
+  } else if (s.integer == INT64_MIN) {
+    value = "(-9223372036854775807LL - 1)";
+  } else {
+    value = "(" + scalar_type() + ")" + text(s.integer) + "LL";
+  }
+  return lanes == 1 ? value : prelude_->splat(dtype_, lanes) + "(" + value + ")";
+}
+
+std::string Accumulator::combine(const std::string& a, const std::string& b, int lanes) {
+  const auto call = [&](PreludeFn fn) {
+    return prelude_->function(fn, dtype_, lanes) + "(" + a + ", " + b + ")";
+  };
+  switch (reduction_->kind) {
+    case ReductionKind::kSum:
+      return is_bool() ? a + " | " + b : call(PreludeFn::kAdd);
+    case ReductionKind::kProd:
+      return is_bool() ? a + " & " + b : call(PreludeFn::kMul);
+    case ReductionKind::kMax:
+      return is_bool() ? a + " | " + b : call(PreludeFn::kMax);
+    case ReductionKind::kMin:
+      return is_bool() ? a + " & " + b : call(PreludeFn::kMin);
+    case ReductionKind::kAny:
+      return a + " | " + b;
+    case ReductionKind::kAll:
+      return a + " & " + b;
+    case ReductionKind::kArgMax:
+    case ReductionKind::kArgMin:
+      break;
+  }
+  LITZ_CHECK(false, "an arg-reduction is not one operation");
+}
+
+// A condition, scalar or mask: (value, position) wins over (best, best_position).
+std::string Accumulator::better(const std::string& value, const std::string& position,
+                                const std::string& best, const std::string& best_position,
+                                bool positions_in_order) const {
+  const std::string symbol = reduction_->kind == ReductionKind::kArgMax ? " > " : " < ";
+  std::string condition = "(" + value + symbol + best + ")";
+  const bool floating = is_floating(dtype_);
+  if (floating)
+    condition += " | ((" + value + " != " + value + ") & (" + best + " == " + best + "))";
+  if (!positions_in_order) {
+    std::string equal = "(" + value + " == " + best + ")";
+    if (floating)
+      equal =
+          "(" + equal + " | ((" + value + " != " + value + ") & (" + best + " != " + best + ")))";
+    condition += " | (" + equal + " & (" + position + " < " + best_position + "))";
+  }
+  return condition;
+}
+
+// ---- registers
+// --------------------------------------------------------------------------------------------------------------
+
+void Accumulator::declare(IndentedBuffer& out, const std::string& suffix) {
+  out.line((lanes_ == 1 ? scalar_type() : vector_type()) + " " + name(suffix) + " = " +
+           start(lanes_) + ";");
+  if (!is_arg()) return;
+  if (lanes_ == 1) {
+    out.line("i64 " + position_name(suffix) + " = 0;");
+  } else {
+    out.line(prelude_->type(DType::kInt64, lanes_) + " " + position_name(suffix) + " = " +
+             prelude_->splat(DType::kInt64, lanes_) + "(0);");
+  }
+}
+
+void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
+  const std::string acc = name(suffix);
+  const bool in_vector = body.lanes() > 1;
+  LITZ_CHECK(in_vector == (lanes_ > 1), "an accumulator of another width than its loop");
+  const Expr e = reduction_->value;
+  const std::string value = !in_vector  ? body.scalar(e)
+                            : is_bool() ? body.mask(e, mask_bytes_)
+                                        : body.vector(e);
+  const int bytes = is_bool() ? mask_bytes_ : static_cast<int>(size_of(dtype_));
+  if (!is_arg()) {
+    std::string updated = combine(acc, value, lanes_);
+    if (!body.valid_lanes().empty()) {
+      const std::string valid =
+          prelude_->first_lanes(bytes, lanes_) + "(" + body.valid_lanes() + ")";
+      updated = prelude_->select() + "(" + valid + ", " + updated + ", " + acc + ")";
+    }
+    body.out().line(acc + " = " + updated + ";");
+    return;
+  }
+  const std::string pos = position_name(suffix);
+  const std::string better_name = body.fresh("m");
+  if (!in_vector) {
+    const std::string here = body.index(reduction_->position);
+    body.out().open("if (" + better(value, here, acc, pos, false) + ") {");
+    body.out().line(acc + " = " + value + ";");
+    body.out().line(pos + " = " + here + ";");
+    body.out().close();
+    return;
+  }
+  const std::string here = body.fresh("q");
+  body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + here + " = " +
+                  body.vector(reduction_->value.context().index_value(reduction_->position)) + ";");
+  std::string condition = better(value, here, acc, pos, true);
+  if (!body.valid_lanes().empty()) {
+    condition = "(" + condition + ") & " + prelude_->first_lanes(bytes, lanes_) + "(" +
+                body.valid_lanes() + ")";
+  }
+  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + better_name + " = " +
+                  condition + ";");
+  body.out().line(acc + " = " + prelude_->select() + "(" + better_name + ", " + value + ", " + acc +
+                  ");");
+  const std::string wide =
+      bytes == 8 ? better_name : prelude_->convert_mask(bytes, 8, lanes_) + "(" + better_name + ")";
+  body.out().line(pos + " = " + prelude_->select() + "(" + wide + ", " + here + ", " + pos + ");");
+}
+
+void Accumulator::merge(CppBody& body, const std::string& into, const std::string& from) {
+  if (!is_arg()) {
+    body.out().line(name(into) + " = " + combine(name(into), name(from), lanes_) + ";");
+    return;
+  }
+  const int bytes = static_cast<int>(size_of(dtype_));
+  const std::string m = body.fresh("m");
+  if (lanes_ == 1) {
+    body.out().line(
+        "const bool " + m + " = " +
+        better(name(from), position_name(from), name(into), position_name(into), false) + ";");
+    body.out().line(name(into) + " = " + m + " ? " + name(from) + " : " + name(into) + ";");
+    body.out().line(position_name(into) + " = " + m + " ? " + position_name(from) + " : " +
+                    position_name(into) + ";");
+    return;
+  }
+  // Equal values are told apart by position lane by lane: the position's mask is brought to the
+  // value's width.
+  const std::string earlier = position_name(from) + " < " + position_name(into);
+  const std::string narrow = bytes == 8
+                                 ? "(" + earlier + ")"
+                                 : prelude_->convert_mask(8, bytes, lanes_) + "(" + earlier + ")";
+  const std::string a = name(from);
+  const std::string b = name(into);
+  std::string condition = better(a, "", b, "", true);
+  std::string equal = "(" + a + " == " + b + ")";
+  if (is_floating(dtype_))
+    equal = "(" + equal + " | ((" + a + " != " + a + ") & (" + b + " != " + b + ")))";
+  condition += " | (" + equal + " & " + narrow + ")";
+  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
+                  ";");
+  body.out().line(b + " = " + prelude_->select() + "(" + m + ", " + a + ", " + b + ");");
+  const std::string wide =
+      bytes == 8 ? m : prelude_->convert_mask(bytes, 8, lanes_) + "(" + m + ")";
+  body.out().line(position_name(into) + " = " + prelude_->select() + "(" + wide + ", " +
+                  position_name(from) + ", " + position_name(into) + ");");
+}
+
+std::string Accumulator::finish(CppBody& body) {
+  const std::string result = "red" + text(number_);
+  if (lanes_ == 1) {
+    body.out().line(std::string(is_arg() ? "const i64 " : "const " + scalar_type() + " ") + result +
+                    " = " + (is_arg() ? position_name("") : name("")) + ";");
+    return result;
+  }
+  if (is_arg()) {
+    const std::string best = body.fresh("best");
+    const std::string values = body.fresh("a");
+    const std::string positions = body.fresh("a");
+    const std::string at = body.fresh("best");
+    body.out().line(prelude_->type(dtype_, 1) + " " + values + "[" + text(lanes_) + "];");
+    body.out().line("i64 " + positions + "[" + text(lanes_) + "];");
+    body.out().line(prelude_->store(dtype_, lanes_) + "(" + values + ", " + name("") + ");");
+    body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + positions + ", " +
+                    position_name("") + ");");
+    body.out().line(prelude_->type(dtype_, 1) + " " + best + " = " + values + "[0];");
+    body.out().line("i64 " + at + " = " + positions + "[0];");
+    body.out().open("for (int l = 1; l < " + text(lanes_) + "; ++l) {");
+    body.out().line("if (" + better(values + "[l]", positions + "[l]", best, at, false) + ") { " +
+                    best + " = " + values + "[l]; " + at + " = " + positions + "[l]; }");
+    body.out().close();
+    body.out().line("const i64 " + result + " = " + at + ";");
+    // Partial results need the value too.
+    body.out().line("const " + scalar_type() + " " + result + "_value = " + best + ";");
+    return result;
+  }
+  if (is_bool()) {
+    const bool all = reduction_->kind == ReductionKind::kAll ||
+                     reduction_->kind == ReductionKind::kMin ||
+                     reduction_->kind == ReductionKind::kProd;
+    const std::string function =
+        all ? prelude_->all(mask_bytes_, lanes_) : prelude_->any(mask_bytes_, lanes_);
+    body.out().line("const bool " + result + " = " + function + "(" + name("") + ");");
+    return result;
+  }
+  const PreludeFn fn = reduction_->kind == ReductionKind::kSum    ? PreludeFn::kAdd
+                       : reduction_->kind == ReductionKind::kProd ? PreludeFn::kMul
+                       : reduction_->kind == ReductionKind::kMax  ? PreludeFn::kMax
+                                                                  : PreludeFn::kMin;
+  body.out().line("const " + scalar_type() + " " + result + " = " +
+                  prelude_->reduce(fn, dtype_, lanes_) + "(" + name("") + ");");
+  return result;
+}
+
+// ---- arrays
+// ------------------------------------------------------------------------------------------------------------------
+
+void Accumulator::declare_array(IndentedBuffer& out, int64_t elements) {
+  array_elements_ = (elements + lanes_ - 1) / lanes_ * lanes_;
+  const std::string element = is_bool() ? "u8" : prelude_->type(dtype_, 1);
+  out.line("alignas(64) " + element + " " + name("") + "[" + text(array_elements_) + "];");
+  if (is_arg())
+    out.line("alignas(64) i64 " + position_name("") + "[" + text(array_elements_) + "];");
+}
+
+void Accumulator::fill_array(IndentedBuffer& out) {
+  std::string assignment = name("") + "[i] = " + start(1) + ";";
+  if (is_arg()) assignment += " " + position_name("") + "[i] = 0;";
+  out.line("for (i64 i = 0; i < " + text(array_elements_) + "; ++i) { " + assignment + " }");
+}
+
+std::string Accumulator::accumulate_in_array(CppBody& body, const std::string& element) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  const std::string at = name("") + " + (" + element + ")";
+  const std::string old = body.fresh("o");
+  const std::string updated = body.fresh("u");
+  const Expr e = reduction_->value;
+  const std::string value = is_bool() ? body.mask(e, mask_bytes_) : body.vector(e);
+  body.out().line("const " + vector_type() + " " + old + " = " + prelude_->load(memory, lanes_) +
+                  "(" + at + ");");
+  if (!is_arg()) {
+    body.out().line("const " + vector_type() + " " + updated + " = " + combine(old, value, lanes_) +
+                    ";");
+    body.out().line(prelude_->store(memory, lanes_) + "(" + at + ", " + updated + ");");
+    return updated;
+  }
+  const int bytes = static_cast<int>(size_of(dtype_));
+  const std::string position_at = position_name("") + " + (" + element + ")";
+  const std::string old_position = body.fresh("o");
+  const std::string here = body.fresh("q");
+  const std::string m = body.fresh("m");
+  const std::string wide_type = prelude_->type(DType::kInt64, lanes_);
+  body.out().line("const " + wide_type + " " + old_position + " = " +
+                  prelude_->load(DType::kInt64, lanes_) + "(" + position_at + ");");
+  body.out().line("const " + wide_type + " " + here + " = " +
+                  body.vector(e.context().index_value(reduction_->position)) + ";");
+  const std::string earlier = here + " < " + old_position;
+  const std::string narrow = bytes == 8
+                                 ? "(" + earlier + ")"
+                                 : prelude_->convert_mask(8, bytes, lanes_) + "(" + earlier + ")";
+  std::string condition = better(value, "", old, "", true);
+  std::string equal = "(" + value + " == " + old + ")";
+  if (is_floating(dtype_))
+    equal = "(" + equal + " | ((" + value + " != " + value + ") & (" + old + " != " + old + ")))";
+  condition += " | (" + equal + " & " + narrow + ")";
+  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
+                  ";");
+  body.out().line(prelude_->store(dtype_, lanes_) + "(" + at + ", " + prelude_->select() + "(" + m +
+                  ", " + value + ", " + old + "));");
+  const std::string wide =
+      bytes == 8 ? m : prelude_->convert_mask(bytes, 8, lanes_) + "(" + m + ")";
+  body.out().line("const " + wide_type + " " + updated + " = " + prelude_->select() + "(" + wide +
+                  ", " + here + ", " + old_position + ");");
+  body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + position_at + ", " + updated +
+                  ");");
+  return updated;
+}
+
+std::string Accumulator::array_element(const std::string& element) const {
+  return "(" + (is_arg() ? position_name("") : name("")) + " + (" + element + "))";
+}
+
+// ---- partial results
+// ---------------------------------------------------------------------------------------------------------
+
+void Accumulator::store_partial(CppBody& body, const std::string& subscript) {
+  const std::string result = finish(body);
+  const std::string part = "part" + text(number_) + subscript;
+  if (is_arg()) {
+    body.out().line(part + " = " + (lanes_ == 1 ? name("") : result + "_value") + ";");
+    body.out().line("part_pos" + text(number_) + subscript + " = " + result + ";");
+  } else {
+    body.out().line(part + " = " + result + ";");
+  }
+}
+
+void Accumulator::declare_scalar(IndentedBuffer& out, const std::string& suffix) {
+  out.line(scalar_type() + " " + name(suffix) + " = " + start(1) + ";");
+  if (is_arg()) out.line("i64 " + position_name(suffix) + " = 0;");
+}
+
+void Accumulator::merge_partial(CppBody& body, const std::string& subscript) {
+  const std::string part = "part" + text(number_) + subscript;
+  if (!is_arg()) {
+    body.out().line(name("") + " = " +
+                    combine(name(""), is_bool() ? "(" + part + " != 0)" : part, 1) + ";");
+    return;
+  }
+  const std::string position = "part_pos" + text(number_) + subscript;
+  body.out().line("if (" + better(part, position, name(""), position_name(""), false) + ") { " +
+                  name("") + " = " + part + "; " + position_name("") + " = " + position + "; }");
+}
+
+std::string Accumulator::finish_scalar(CppBody& body) {
+  const std::string result = "red" + text(number_);
+  body.out().line("const " + (is_arg() ? std::string("i64") : scalar_type()) + " " + result +
+                  " = " + (is_arg() ? position_name("") : name("")) + ";");
+  return result;
+}
+
+std::vector<std::string> Accumulator::partial_members() const {
+  const std::string element = is_bool() ? "u8" : prelude_->type(dtype_, 1);
+  std::vector<std::string> members = {element + "* part" + text(number_)};
+  if (is_arg()) members.push_back("i64* part_pos" + text(number_));
+  return members;
+}
+
+std::vector<std::string> Accumulator::partial_unpacks() const {
+  std::vector<std::string> lines;
+  for (const std::string& member : partial_members()) {
+    const std::string field = member.substr(member.rfind(' ') + 1);
+    lines.push_back(member.substr(0, member.rfind(' ')) + " const " + field + " = s->" + field);
+  }
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::string>> Accumulator::partial_arrays(
+    const std::string& elements) const {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const std::string& member : partial_members()) {
+    const std::string field = member.substr(member.rfind(' ') + 1);
+    const std::string element = member.substr(0, member.find('*'));
+    lines.emplace_back(element + " " + field + "[" + elements + "]", field + " = " + field);
+  }
+  return lines;
+}
+
+}  // namespace litz

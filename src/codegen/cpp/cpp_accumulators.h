@@ -1,0 +1,71 @@
+// The accumulators of one reduction in generated C++: in a register, in an array of one tile, or as
+// partial results of threads.
+//
+// An arg-reduction has two: the value and its position. Ties go to the smallest position, and NaN
+// is the extreme value.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/cpp/cpp_body.h"
+
+namespace litz {
+
+class Accumulator {
+ public:
+  Accumulator(const KernelReduction& reduction, uint32_t number, int lanes, Prelude& prelude);
+
+  const KernelReduction& reduction() const { return *reduction_; }
+  uint32_t number() const { return number_; }
+  std::string name(const std::string& suffix) const {
+    return "acc" + std::to_string(number_) + suffix;
+  }
+
+  // ---- in registers: vectors of `lanes`, or scalars where lanes is 1 ----
+  void declare(IndentedBuffer& out, const std::string& suffix);
+  void accumulate(CppBody& body, const std::string& suffix);
+  void merge(CppBody& body, const std::string& into, const std::string& from);
+  std::string finish(CppBody& body);  // name of the scalar result
+
+  // ---- in an array, one element per lane of the tile ----
+  void declare_array(IndentedBuffer& out, int64_t elements);
+  void fill_array(IndentedBuffer& out);
+  std::string accumulate_in_array(CppBody& body,
+                                  const std::string& element);  // name of the new vector
+  std::string array_element(const std::string& element) const;  // pointer to the result
+
+  // ---- partial results: arrays of scalars, one per chunk and row ----
+  void store_partial(CppBody& body, const std::string& subscript);
+  void declare_scalar(IndentedBuffer& out, const std::string& suffix);
+  void merge_partial(CppBody& body, const std::string& subscript);
+  std::string finish_scalar(CppBody& body);
+  std::vector<std::string> partial_members() const;
+  std::vector<std::string> partial_unpacks() const;
+  std::vector<std::pair<std::string, std::string>> partial_arrays(
+      const std::string& elements) const;
+
+ private:
+  bool is_arg() const;
+  bool is_bool() const { return dtype_ == DType::kBool; }
+  std::string scalar_type() const;
+  std::string position_name(const std::string& suffix) const {
+    return "pos" + std::to_string(number_) + suffix;
+  }
+  std::string combine(const std::string& a, const std::string& b, int lanes);
+  std::string better(const std::string& value, const std::string& position, const std::string& best,
+                     const std::string& best_position, bool positions_in_order) const;
+  std::string start(int lanes);
+  std::string vector_type();
+
+  const KernelReduction* reduction_;
+  uint32_t number_;
+  int lanes_;
+  Prelude* prelude_;
+  DType dtype_;     // in registers
+  int mask_bytes_;  // of a bool accumulator's vector
+  int64_t array_elements_ = 0;
+};
+
+}  // namespace litz

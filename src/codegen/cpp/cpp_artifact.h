@@ -1,0 +1,32 @@
+// A whole plan as C++ sources: kernels, the code that calls them and the library in order, and the exported LitzArtifact.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/cpp/prelude.h"
+#include "schedule/plan.h"
+
+namespace litz {
+
+struct CppSource {
+  std::string name;  // "graph.cpp", "kernels1.cpp"
+  std::string text;
+};
+
+struct CppSources {
+  std::vector<CppSource> units;       // the first one has the entry points
+  std::vector<std::string> kernels;   // function called for each kernel of the plan; equal kernels share one
+  std::vector<OperationId> extern_ops;  // what LitzHost::call's `op` stands for
+};
+
+struct CppArtifactOptions {
+  PreludeTarget target;
+  int units = 1;            // translation units at most
+  std::string description;  // JSON, becomes LitzArtifact::description
+};
+
+// The same plan and options give the same text. Throws InternalError where a plan is inconsistent.
+CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& options);
+
+}  // namespace litz

@@ -1,0 +1,617 @@
+#include "codegen/cpp/cpp_kernel.h"
+
+#include <algorithm>
+
+#include "codegen/cpp/cpp_accumulators.h"
+#include "codegen/cpp/cpp_body.h"
+#include "codegen/cpp/vector_plan.h"
+#include "schedule/expr_cost.h"
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+constexpr int64_t kTileElements = 1024;        // of a vectorised outer loop with reductions
+constexpr int64_t kPointwiseTile = 4096;       // of a vectorised outer loop without
+constexpr int64_t kBlockElements = 4096;       // partial sums are added up after so many elements
+constexpr int64_t kSplitElements = 32 * 1024;  // a reduction is split among threads above this size
+constexpr int64_t kSplitRows = 8;              // ... where there are no more rows than this
+constexpr int kMaxChunks = 128;
+constexpr int kUnrolledWork = 8;  // operations of a loop body that is worth unrolling
+constexpr int kUnroll = 4;
+constexpr int64_t kTaskNanoseconds = 6000;  // least work worth handing to a thread
+
+std::string text(int64_t value) { return std::to_string(value); }
+
+class KernelPrinter {
+ public:
+  KernelPrinter(const Program& program, const Kernel& kernel, Prelude& prelude, int vector_bytes)
+      : program_(program),
+        kernel_(kernel),
+        prelude_(prelude),
+        analysis_(kernel),
+        arguments_(program),
+        body_(analysis_, prelude, arguments_),
+        plan_(plan_vectors(analysis_, program, vector_bytes)),
+        i64_(prelude.type(DType::kInt64, 1)) {
+    prelude_.type(DType::kInt32, 1);
+    prelude_.type(DType::kUInt8, 1);
+    for (size_t i = 0; i < kernel.outer.size(); ++i) {
+      if (!(plan_.outer && plan_.loop == i)) rows_.push_back(i);
+    }
+    for (size_t i = 0; i < kernel.inner.size(); ++i) {
+      const size_t loop = kernel.outer.size() + i;
+      if (loop != plan_.loop) inner_.push_back(loop);
+    }
+    for (uint32_t i = 0; i < kernel.reductions.size(); ++i) {
+      accumulators_.emplace_back(kernel.reductions[i], i, plan_.lanes, prelude);
+    }
+    split_ = wants_split();
+  }
+
+  CppKernel print() {
+    body_.push_scope(CppBody::kNoLoop, "");
+    if (plan_.outer) {
+      print_rows_and_tiles();
+    } else if (split_) {
+      print_chunks();
+    } else {
+      print_rows();
+    }
+    if (body_text_.empty()) body_text_ = body_.take_text();
+    return assemble();
+  }
+
+ private:
+  // ---- shape of the work
+  // -------------------------------------------------------------------------------------------------
+
+  Index extent(size_t loop) const { return analysis_.extent(loop); }
+
+  Index count(const std::vector<size_t>& loops) const {
+    Index total = program_.indices().constant(1);
+    for (size_t loop : loops) total = total * extent(loop);
+    return total;
+  }
+
+  bool wants_split() const {
+    if (plan_.outer || kernel_.inner.empty() || kernel_.num_stages != 1 || kernel_.sequential)
+      return false;
+    for (const KernelReduction& r : kernel_.reductions) {
+      if (r.running) return false;
+    }
+    const Index rows = count(rows_);
+    Index elements = count(inner_);
+    if (plan_.loop != VectorPlan::kNone) elements = elements * extent(plan_.loop);
+    return rows.is_constant() && rows.constant() <= kSplitRows && rows.constant() > 0 &&
+           elements.range().lo >= kSplitElements;
+  }
+
+  int64_t tile() const {
+    const bool pointwise = kernel_.reductions.empty();
+    int64_t size = pointwise ? kPointwiseTile : kTileElements;
+    const Index e = extent(plan_.loop);
+    if (e.is_constant())
+      size = std::min(size, (e.constant() + plan_.lanes - 1) / plan_.lanes * plan_.lanes);
+    return std::max<int64_t>(size, plan_.lanes);
+  }
+
+  // Nanoseconds of one element of the innermost loops, in 1/64.
+  int64_t element_cost() {
+    const LoopMask all = analysis_.outer_mask() | analysis_.inner_mask();
+    KernelAnalysis::Work total;
+    const auto add = [&](const std::vector<Expr>& roots) {
+      const KernelAnalysis::Work work = analysis_.work(roots, all);
+      total.operations += work.operations;
+      total.bytes += work.bytes;
+    };
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) add(analysis_.stage_roots(stage));
+    if (kernel_.inner.empty()) add(analysis_.outer_roots());
+    for (const KernelStore& store : kernel_.stores) {
+      total.bytes += static_cast<int>(size_of(program_.buffer(store.buffer).dtype));
+    }
+    return std::max<int64_t>(1, total.operations * 20 / std::max(1, plan_.lanes) + total.bytes * 4);
+  }
+
+  // Text of the smallest number of items that are worth a thread, where one item has `elements`
+  // elements.
+  std::string grain(const std::string& elements) {
+    const std::string wanted = text(kTaskNanoseconds * 64 / element_cost());
+    return "1 + " + wanted + " / (" + elements + " + 1)";
+  }
+
+  // ---- rows
+  // ----------------------------------------------------------------------------------------------------------------
+
+  // Declares the row loops' variables from the flat index `flat`.
+  void decode_rows(const std::string& flat) {
+    std::string rest = flat;
+    for (size_t i = rows_.size(); i-- > 0;) {
+      const size_t loop = rows_[i];
+      const std::string name = "d" + text(static_cast<int64_t>(loop));
+      const std::string e = body_.index(extent(loop));
+      body_.out().line("const " + i64_ + " " + name + " = " + (i == 0 ? rest : rest + " % " + e) +
+                       ";");
+      if (i != 0) {
+        const std::string next = body_.fresh("r");
+        body_.out().line("const " + i64_ + " " + next + " = " + rest + " / " + e + ";");
+        rest = next;
+      }
+    }
+  }
+
+  void push_rows() {
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (size_t loop : rows_) bind(loop);
+  }
+
+  // Binds a loop to its usual name within the current block: a scope without text of its own.
+  void bind(size_t loop) { body_.push_scope(loop, "d" + text(static_cast<int64_t>(loop))); }
+
+  void pop_rows(const std::string& header) {
+    for (size_t i = 0; i < rows_.size(); ++i) body_.pop_scope("");
+    body_.pop_scope(header);
+  }
+
+  // One item is one row.
+  void print_rows() {
+    push_rows_with([&] {
+      for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage)
+        print_stage(stage, "0", inner_end());
+      print_outer_stores();
+    });
+    total_ = body_index(count(rows_));
+    grain_ = grain(item_elements());
+  }
+
+  template <class Body>
+  void push_rows_with(const Body& body) {
+    body_.push_scope(CppBody::kNoLoop, "");
+    decode_rows("it");
+    for (size_t loop : rows_) bind(loop);
+    body();
+    pop_rows("for (" + i64_ + " it = begin; it < end; ++it)");
+  }
+
+  std::string body_index(Index index) { return body_.index(index); }
+
+  std::string item_elements() {
+    Index elements = count(inner_);
+    if (plan_.loop != VectorPlan::kNone && !plan_.outer) elements = elements * extent(plan_.loop);
+    return body_index(elements);
+  }
+
+  // The innermost loop's extent.
+  std::string inner_end() {
+    if (plan_.loop != VectorPlan::kNone && !plan_.outer) return body_index(extent(plan_.loop));
+    return "1";
+  }
+
+  void print_outer_stores() {
+    for (const KernelStore& store : kernel_.stores) {
+      if (!store.inner) body_.store(store);
+    }
+  }
+
+  // ---- stages where the vector loop is an inner loop, or there is none
+  // --------------------------------------------------------
+
+  bool in_stage(const Accumulator& a, uint32_t stage) const { return a.reduction().stage == stage; }
+
+  bool stage_has_reductions(uint32_t stage) const {
+    return std::any_of(accumulators_.begin(), accumulators_.end(),
+                       [&](const Accumulator& a) { return in_stage(a, stage); });
+  }
+
+  bool stage_is_empty(uint32_t stage) const {
+    return !stage_has_reductions(stage) &&
+           std::none_of(kernel_.stores.begin(), kernel_.stores.end(),
+                        [&](const KernelStore& s) { return s.inner && s.stage == stage; });
+  }
+
+  // The inner loops of one stage, the vector loop from `from` to `to`; afterwards kReduced of its
+  // reductions are scalars.
+  void print_stage(uint32_t stage, const std::string& from, const std::string& to) {
+    if (stage_is_empty(stage)) return;
+    for (Accumulator& a : accumulators_) {
+      if (in_stage(a, stage)) a.declare(body_.out(), "");
+    }
+    std::vector<std::string> headers;
+    for (size_t loop : inner_) {
+      const std::string name = "d" + text(static_cast<int64_t>(loop));
+      headers.push_back("for (" + i64_ + " " + name + " = 0; " + name + " < " +
+                        body_index(extent(loop)) + "; ++" + name + ")");
+      body_.push_scope(loop, name);
+    }
+    if (plan_.loop == VectorPlan::kNone) {
+      print_element(stage, "");
+    } else {
+      print_vector_loop(stage, from, to);
+    }
+    for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
+    for (Accumulator& a : accumulators_) {
+      if (!in_stage(a, stage)) continue;
+      if (a.reduction().running) continue;
+      body_.define_reduced(a.number(), a.finish(body_), false);
+    }
+  }
+
+  // Element statements of a stage in the current scope; `suffix` names the accumulators.
+  void print_element(uint32_t stage, const std::string& suffix) {
+    for (Accumulator& a : accumulators_) {
+      if (!in_stage(a, stage)) continue;
+      a.accumulate(body_, suffix);
+      if (a.reduction().running)
+        body_.define_reduced(a.number(), a.name(suffix), body_.lanes() > 1);
+    }
+    for (const KernelStore& store : kernel_.stores) {
+      if (store.inner && store.stage == stage) body_.store(store);
+    }
+  }
+
+  bool has_inner_stores(uint32_t stage) const {
+    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                       [&](const KernelStore& s) { return s.inner && s.stage == stage; });
+  }
+
+  void print_vector_loop(uint32_t stage, const std::string& from, const std::string& to) {
+    const Index e = extent(plan_.loop);
+    const bool reduces = stage_has_reductions(stage);
+    const bool blocks = reduces && (!e.is_constant() || e.constant() > kBlockElements);
+    // Partial results of one block are added to the row's: float sums stay accurate.
+    const bool nested = reduces && (blocks || !inner_.empty());
+    std::string begin = from;
+    std::string end = to;
+    if (nested) {
+      body_.push_scope(CppBody::kNoLoop, "");
+      begin = "b";
+      end = "e";
+      if (blocks) {
+        body_.out().line("const " + i64_ + " e = b + " + text(kBlockElements) + " < " + to +
+                         " ? b + " + text(kBlockElements) + " : " + to + ";");
+      } else {
+        begin = from;
+        end = to;
+      }
+    }
+    const int unroll =
+        reduces && !has_inner_stores(stage) &&
+                analysis_.work(analysis_.stage_roots(stage), analysis_.inner_mask()).operations <=
+                    kUnrolledWork &&
+                (!e.is_constant() || e.constant() >= 4 * kUnroll * plan_.lanes)
+            ? kUnroll
+            : 1;
+    const std::string stem = nested ? "_b" : "";
+    if (nested) {
+      for (Accumulator& a : accumulators_) {
+        if (in_stage(a, stage)) a.declare(body_.out(), stem);
+      }
+    }
+    for (int u = 1; u < unroll; ++u) {
+      for (Accumulator& a : accumulators_) {
+        if (in_stage(a, stage)) a.declare(body_.out(), stem + "_" + text(u));
+      }
+    }
+    body_.out().line(i64_ + " v = " + begin + ";");
+    const bool known = !blocks && begin == "0" && e.is_constant();
+    const int64_t length = known ? e.constant() : -1;
+    const std::string step = text(plan_.lanes);
+    if (unroll > 1) {
+      body_.push_scope(CppBody::kNoLoop, "");
+      for (int u = 0; u < unroll; ++u) {
+        const std::string name = u == 0 ? "v" : "(v + " + text(u * plan_.lanes) + ")";
+        body_.push_vector_scope(plan_.loop, name, plan_.lanes, "");
+        print_element(stage, u == 0 ? stem : stem + "_" + text(u));
+        body_.pop_scope("");
+      }
+      const std::string all = text(unroll * plan_.lanes);
+      body_.pop_scope("for (; v + " + all + " <= " + end + "; v += " + all + ")");
+      for (Accumulator& a : accumulators_) {
+        if (!in_stage(a, stage)) continue;
+        for (int u = 1; u < unroll; ++u) a.merge(body_, stem, stem + "_" + text(u));
+      }
+    }
+    const bool all_unrolled = known && unroll > 1 && length % (unroll * plan_.lanes) == 0;
+    if (!all_unrolled && (!known || length >= plan_.lanes)) {
+      body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "");
+      print_element(stage, stem);
+      body_.pop_scope("for (; v + " + step + " <= " + end + "; v += " + step + ")");
+    }
+    if (!known || length % plan_.lanes != 0) {
+      body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "(" + end + " - v)");
+      print_element(stage, stem);
+      body_.pop_scope("if (v < " + end + ")");
+    }
+    if (nested) {
+      for (Accumulator& a : accumulators_) {
+        if (in_stage(a, stage)) a.merge(body_, "", stem);
+      }
+      body_.pop_scope(blocks ? "for (" + i64_ + " b = " + from + "; b < " + to +
+                                   "; b += " + text(kBlockElements) + ")"
+                             : "if (true)");
+    }
+  }
+
+  // ---- reductions split among threads
+  // -------------------------------------------------------------------------------------------
+
+  // One item is a part of the first inner loop; every item makes partial results of all rows.
+  void print_chunks() {
+    const bool over_vector = inner_.empty();
+    const size_t loop = over_vector ? plan_.loop : inner_[0];
+    const std::string length = body_index(extent(loop));
+    const std::string unit = text(over_vector ? plan_.lanes : 1);
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.out().line("const " + i64_ + " per = (" + length + " + chunks * " + unit +
+                     " - 1) / (chunks * " + unit + ") * " + unit + ";");
+    body_.out().line("const " + i64_ + " from = it * per < " + length + " ? it * per : " + length +
+                     ";");
+    body_.out().line("const " + i64_ + " to = from + per < " + length +
+                     " ? from + per : " + length + ";");
+    body_.push_scope(CppBody::kNoLoop, "");
+    decode_rows("row");
+    for (size_t r : rows_) bind(r);
+
+    print_partial_stage(over_vector);
+    for (size_t i = 0; i < rows_.size(); ++i) body_.pop_scope("");
+    const std::string rows = body_index(count(rows_));
+    body_.pop_scope("for (" + i64_ + " row = 0; row < " + rows + "; ++row)");
+    body_.pop_scope("for (" + i64_ + " it = begin; it < end; ++it)");
+
+    // Afterwards, in order: the rows' results and their stores.
+    body_text_ = body_.take_text();
+    body_.push_scope(CppBody::kNoLoop, "");
+    decode_rows("row");
+    for (size_t r : rows_) bind(r);
+    for (Accumulator& a : accumulators_) {
+      a.declare_scalar(body_.out(), "");
+      body_.push_scope(CppBody::kNoLoop, "");
+      a.merge_partial(body_, "[c * " + rows + " + row]");
+      body_.pop_scope("for (" + i64_ + " c = 0; c < chunks; ++c)");
+      body_.define_reduced(a.number(), a.finish_scalar(body_), false);
+    }
+    print_outer_stores();
+    pop_rows_of_finish(rows);
+    finish_text_ = body_.take_text();
+    total_ = "chunks";
+    grain_ = "1";
+  }
+
+  void pop_rows_of_finish(const std::string& rows) {
+    for (size_t i = 0; i < rows_.size(); ++i) body_.pop_scope("");
+    body_.pop_scope("for (" + i64_ + " row = 0; row < " + rows + "; ++row)");
+  }
+
+  void print_partial_stage(bool over_vector) {
+    const std::string rows = body_index(count(rows_));
+    for (Accumulator& a : accumulators_) a.declare(body_.out(), "");
+    std::vector<std::string> headers;
+    for (size_t i = 0; i < inner_.size(); ++i) {
+      const size_t loop = inner_[i];
+      const std::string name = "d" + text(static_cast<int64_t>(loop));
+      const std::string begin = i == 0 ? "from" : "0";
+      const std::string end = i == 0 ? "to" : body_index(extent(loop));
+      headers.push_back("for (" + i64_ + " " + name + " = " + begin + "; " + name + " < " + end +
+                        "; ++" + name + ")");
+      body_.push_scope(loop, name);
+    }
+    if (plan_.loop == VectorPlan::kNone) {
+      print_element(0, "");
+    } else {
+      print_vector_loop(0, over_vector ? "from" : "0",
+                        over_vector ? "to" : body_index(extent(plan_.loop)));
+    }
+    for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
+    for (Accumulator& a : accumulators_) a.store_partial(body_, "[it * " + rows + " + row]");
+  }
+
+  // ---- the vector loop is an outer loop
+  // -------------------------------------------------------------------------------------------
+
+  void print_rows_and_tiles() {
+    const int64_t size = tile();
+    const std::string length = body_index(extent(plan_.loop));
+    const Index e = extent(plan_.loop);
+    const bool one_tile = e.is_constant() && e.constant() <= size;
+    const std::string tiles =
+        one_tile ? "1" : "((" + length + " + " + text(size - 1) + ") / " + text(size) + ")";
+    body_.push_scope(CppBody::kNoLoop, "");
+    if (one_tile) {
+      body_.out().line("const " + i64_ + " from = 0;");
+      body_.out().line("const " + i64_ + " to = " + length + ";");
+    } else {
+      body_.out().line("const " + i64_ + " from = it % " + tiles + " * " + text(size) + ";");
+      body_.out().line("const " + i64_ + " to = from + " + text(size) + " < " + length +
+                       " ? from + " + text(size) + " : " + length + ";");
+    }
+    decode_rows(one_tile ? "it" : "(it / " + tiles + ")");
+    for (size_t loop : rows_) bind(loop);
+    for (Accumulator& a : accumulators_) a.declare_array(body_.out(), size);
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_tile_stage(stage, one_tile);
+    if (std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                    [](const KernelStore& s) { return !s.inner; })) {
+      print_tile_loop(one_tile, [&] { print_outer_stores(); });
+    }
+    pop_rows("for (" + i64_ + " it = begin; it < end; ++it)");
+    total_ = body_index(count(rows_)) + (one_tile ? "" : " * " + tiles);
+    Index per_item = count(inner_);
+    grain_ = grain(body_index(per_item * program_.indices().constant(size)));
+  }
+
+  void print_tile_stage(uint32_t stage, bool one_tile) {
+    if (stage_is_empty(stage)) return;
+    for (Accumulator& a : accumulators_) {
+      if (in_stage(a, stage)) a.fill_array(body_.out());
+    }
+    std::vector<std::string> headers;
+    for (size_t loop : inner_) {
+      const std::string name = "d" + text(static_cast<int64_t>(loop));
+      headers.push_back("for (" + i64_ + " " + name + " = 0; " + name + " < " +
+                        body_index(extent(loop)) + "; ++" + name + ")");
+      body_.push_scope(loop, name);
+    }
+    print_tile_loop(one_tile, [&] {
+      for (Accumulator& a : accumulators_) {
+        if (!in_stage(a, stage)) continue;
+        const std::string updated = a.accumulate_in_array(body_, "v - from");
+        if (a.reduction().running) body_.define_reduced(a.number(), updated, true);
+      }
+      for (const KernelStore& store : kernel_.stores) {
+        if (store.inner && store.stage == stage) body_.store(store);
+      }
+    });
+    for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
+    for (Accumulator& a : accumulators_) {
+      if (in_stage(a, stage) && !a.reduction().running)
+        body_.set_accumulator_array(a.number(), a.array_element("v - from"));
+    }
+  }
+
+  template <class Body>
+  void print_tile_loop(bool one_tile, const Body& body) {
+    const Index e = extent(plan_.loop);
+    const bool known = one_tile && e.is_constant();
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.out().line(i64_ + " v = from;");
+    const std::string step = text(plan_.lanes);
+    if (!known || e.constant() >= plan_.lanes) {
+      body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "");
+      body();
+      body_.pop_scope("for (; v + " + step + " <= to; v += " + step + ")");
+    }
+    if (!known || e.constant() % plan_.lanes != 0) {
+      body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "(to - v)");
+      body();
+      body_.pop_scope("if (v < to)");
+    }
+    body_.pop_scope("if (true)");
+  }
+
+  // ---- the whole function
+  // -------------------------------------------------------------------------------------------------------------
+
+  CppKernel assemble() {
+    CppKernel out;
+    out.buffers = arguments_.buffers();
+    out.symbols = arguments_.symbols();
+    out.checks_indices = arguments_.checks_indices();
+    const std::string name(kKernelName);
+    IndentedBuffer t;
+    t.open("struct " + name + "_state {");
+    t.line("i32* status;");
+    for (size_t i = 0; i < out.buffers.size(); ++i)
+      t.line("char* p" + text(static_cast<int64_t>(i)) + ";");
+    for (size_t i = 0; i < out.symbols.size(); ++i)
+      t.line("i64 n" + text(static_cast<int64_t>(i)) + ";");
+    if (split_) {
+      t.line("i64 chunks;");
+      for (const Accumulator& a : accumulators_) {
+        for (const std::string& member : a.partial_members()) t.line(member + ";");
+      }
+    }
+    t.close("};");
+    t.line("");
+    t.open("static void " + name + "_body(i64 begin, i64 end, void* state_) {");
+    print_unpack(t, out);
+    t.line("(void)status;");
+    t.close("");
+    std::string definition = trim_close(t.text()) + body_text_ + "}\n\n";
+
+    IndentedBuffer d;
+    std::string signature = "void " + name + "(const LitzHost* host, i32* status";
+    for (size_t i = 0; i < out.buffers.size(); ++i)
+      signature += ", char* p" + text(static_cast<int64_t>(i));
+    for (size_t i = 0; i < out.symbols.size(); ++i)
+      signature += ", i64 n" + text(static_cast<int64_t>(i));
+    d.open(signature + ") {");
+    d.line(name + "_state state;");
+    d.line("state.status = status;");
+    for (size_t i = 0; i < out.buffers.size(); ++i) {
+      const std::string p = "p" + text(static_cast<int64_t>(i));
+      d.line("state." + p + " = " + p + ";");
+    }
+    for (size_t i = 0; i < out.symbols.size(); ++i) {
+      const std::string n = "n" + text(static_cast<int64_t>(i));
+      d.line("state." + n + " = " + n + ";");
+    }
+    if (split_) {
+      const std::string rows = out_rows();
+      d.line("i64 chunks = host->num_threads(host->self);");
+      d.line("if (chunks > " + text(kMaxChunks) + ") chunks = " + text(kMaxChunks) + ";");
+      d.line("state.chunks = chunks;");
+      for (Accumulator& a : accumulators_) {
+        for (const auto& [declaration, assignment] :
+             a.partial_arrays(text(kMaxChunks) + " * " + rows)) {
+          d.line(declaration + ";");
+          d.line("state." + assignment + ";");
+        }
+      }
+    }
+    if (kernel_.sequential) {
+      d.line(name + "_body(0, " + total_ + ", &state);");
+    } else {
+      d.line("run_range(host, " + total_ + ", " + grain_ + ", " + name + "_body, &state);");
+    }
+    d.close();
+    std::string driver = d.text();
+    if (split_) {
+      driver.erase(driver.size() - 2);  // the closing brace
+      driver += finish_text_ + "}\n";
+    }
+    out.text = definition + driver;
+    return out;
+  }
+
+  std::string out_rows() const { return text(count(rows_).constant()); }
+
+  void print_unpack(IndentedBuffer& t, const CppKernel& out) const {
+    const std::string name(kKernelName);
+    t.line("const " + name + "_state* s = (const " + name + "_state*)state_;");
+    t.line("i32* const status = s->status;");
+    for (size_t i = 0; i < out.buffers.size(); ++i) {
+      const std::string p = "p" + text(static_cast<int64_t>(i));
+      t.line("char* const " + p + " = s->" + p + ";");
+    }
+    for (size_t i = 0; i < out.symbols.size(); ++i) {
+      const std::string n = "n" + text(static_cast<int64_t>(i));
+      t.line("const i64 " + n + " = s->" + n + ";");
+    }
+    if (split_) {
+      t.line("const i64 chunks = s->chunks;");
+      for (const Accumulator& a : accumulators_) {
+        for (const std::string& unpack : a.partial_unpacks()) t.line(unpack + ";");
+      }
+    }
+  }
+
+  static std::string trim_close(std::string s) {
+    s.erase(s.size() - 1);  // the empty line that closes an unfinished block
+    return s;
+  }
+
+  const Program& program_;
+  const Kernel& kernel_;
+  Prelude& prelude_;
+  KernelAnalysis analysis_;
+  KernelArguments arguments_;
+  CppBody body_;
+  VectorPlan plan_;
+  std::string i64_;
+  std::vector<size_t> rows_;
+  std::vector<size_t> inner_;
+  std::vector<Accumulator> accumulators_;
+  bool split_ = false;
+  std::string total_;
+  std::string grain_;
+  std::string body_text_;
+  std::string finish_text_;
+};
+
+}  // namespace
+
+CppKernel print_cpp_kernel(const Program& program, const Kernel& kernel, Prelude& prelude,
+                           const PreludeTarget& target) {
+  return KernelPrinter(program, kernel, prelude, target.vector_bytes).print();
+}
+
+}  // namespace litz

@@ -1,0 +1,26 @@
+// Prints the entry points of an artifact: describe, workspace size, and `run`, which calls kernels and the library in the plan's order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/plan.h"
+
+namespace litz {
+
+// How a kernel of the plan is called.
+struct KernelCall {
+  std::string function;
+  std::vector<BufferId> buffers;
+  std::vector<Index> symbols;
+  bool checks_indices = false;
+};
+
+struct CppRun {
+  std::string text;
+  std::vector<OperationId> extern_ops;
+};
+
+CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, const std::string& description);
+
+}  // namespace litz

@@ -1,0 +1,200 @@
+// The prelude of a generated C++ kernel: header-free text fragments (types, memory access, math)
+// that are printed in front of the kernel, only what it uses. The text includes nothing, calls
+// nothing but libm, and compiles with g++ >= 12 and clang >= 14.
+//
+// Values. A value of `lanes` elements (a power of two, 1..64) has the type `type(dtype, lanes)`:
+//   lanes 1             the scalar typedef: f32, f64, i8, u8, i16, u16, i32, u32, i64, u64
+//   fits a register     a GCC vector, e.g. f32x8
+//   wider than that     litz_pack<half>, a struct {a, b} of the low and the high half, recursively
+// float16 and bfloat16 live in registers as float32 values that are already rounded; a bool lives
+// as a mask. The operators + - * / & | ^ ~ << >> and the comparisons work on all three kinds and
+// mix with scalars of the element type. `?:` and v[i] do not work on packs: use select() and
+// function(), and splat() to broadcast. For integers use kAdd, kSub, kMul: unlike the operators
+// they wrap, and narrow types do not promote.
+//
+// Masks. The mask of lanes of B bytes is an integer vector (or pack) of that width, each lane -1 or
+// 0; for lanes 1 it is a C++ bool. A comparison of two values gives the mask of their width. Negate
+// with `m == 0`, combine with & | ^.
+//
+// Every function gives, lane by lane, the bits that its lanes-1 version gives, so bodies and tails
+// agree. Results of different targets may differ (with or without FMA).
+//
+// All methods that return a string register what they name, with everything it needs, and return
+// the name to write in the kernel. The same sequence of requests gives the same text.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "support/dtype.h"
+
+namespace litz {
+
+struct PreludeTarget {
+  bool avx2 = false;
+  bool fma = false;
+  bool f16c = false;
+  bool avx512 = false;    // F, BW, DQ and VL together
+  int vector_bytes = 16;  // width of a native vector: 16, 32 (needs avx2) or 64 (needs avx512)
+};
+
+// X(enumerator, spelling, operands, meaning). Floats: F32 and F64 (F16 and BF16 compute as F32; the
+// caller rounds). The float-only rows are marked f; rows marked i take integers only.
+#define LITZ_PRELUDE_FNS(X)                                                                        \
+  X(kAdd, "add", 2, "x + y, integers wrap")                                                        \
+  X(kSub, "sub", 2, "x - y, integers wrap")                                                        \
+  X(kMul, "mul", 2, "x * y, integers wrap")                                                        \
+  X(kNeg, "neg", 1, "-x, integers wrap")                                                           \
+  X(kAbs, "abs", 1, "|x|, the smallest integer is kept")                                           \
+  X(kSign, "sign", 1, "-1, 0 or 1; 0 for NaN and for -0.0")                                        \
+  X(kMin, "min", 2, "smaller; NaN if either is; y if equal")                                       \
+  X(kMax, "max", 2, "larger; NaN if either is; y if equal")                                        \
+  X(kFloorDiv, "floor_div", 2,                                                                     \
+    "torch.div(rounding_mode='floor'); integer: 0 if y is 0, smallest / -1 wraps")                 \
+  X(kTruncDiv, "trunc_div", 2, "quotient towards zero; integer: 0 if y is 0, smallest / -1 wraps") \
+  X(kRemainder, "remainder", 2, "torch.remainder: sign of y; integer: 0 if y is 0")                \
+  X(kFmod, "fmod", 2, "torch.fmod: sign of x; integer: 0 if y is 0")                               \
+  X(kPow, "pow", 2, "x ** y; integers wrap, negative exponents as torch")                          \
+  X(kShiftLeft, "shl", 2, "i: x << y; 0 if y is negative or >= bits")                              \
+  X(kShiftRight, "shr", 2, "i: x >> y; 0 or -1 (sign of x) if y is negative or >= bits")           \
+  X(kFloor, "floor", 1, "f")                                                                       \
+  X(kCeil, "ceil", 1, "f")                                                                         \
+  X(kTrunc, "trunc", 1, "f")                                                                       \
+  X(kRound, "round", 1, "f: to nearest, half to even")                                             \
+  X(kSqrt, "sqrt", 1, "f: correctly rounded")                                                      \
+  X(kRsqrt, "rsqrt", 1, "f: 1 / sqrt(x)")                                                          \
+  X(kReciprocal, "reciprocal", 1, "f: 1 / x")                                                      \
+  X(kFma, "fma", 3, "f: x * y + z, one rounding where the target has FMA, else two")               \
+  X(kExp, "exp", 1, "f")                                                                           \
+  X(kExp2, "exp2", 1, "f")                                                                         \
+  X(kExpm1, "expm1", 1, "f")                                                                       \
+  X(kLog, "log", 1, "f")                                                                           \
+  X(kLog2, "log2", 1, "f")                                                                         \
+  X(kLog10, "log10", 1, "f")                                                                       \
+  X(kLog1p, "log1p", 1, "f")                                                                       \
+  X(kSin, "sin", 1, "f: full range")                                                               \
+  X(kCos, "cos", 1, "f: full range")                                                               \
+  X(kTan, "tan", 1, "f: full range")                                                               \
+  X(kAsin, "asin", 1, "f")                                                                         \
+  X(kAcos, "acos", 1, "f")                                                                         \
+  X(kAtan, "atan", 1, "f")                                                                         \
+  X(kSinh, "sinh", 1, "f")                                                                         \
+  X(kCosh, "cosh", 1, "f")                                                                         \
+  X(kTanh, "tanh", 1, "f")                                                                         \
+  X(kAsinh, "asinh", 1, "f")                                                                       \
+  X(kAcosh, "acosh", 1, "f")                                                                       \
+  X(kAtanh, "atanh", 1, "f")                                                                       \
+  X(kErf, "erf", 1, "f")                                                                           \
+  X(kErfc, "erfc", 1, "f")                                                                         \
+  X(kErfinv, "erfinv", 1, "f: NaN outside [-1, 1]")                                                \
+  X(kLgamma, "lgamma", 1, "f: log |gamma(x)|")                                                     \
+  X(kDigamma, "digamma", 1, "f: torch's poles: -inf at 0, inf at -0, NaN at negative integers")    \
+  X(kSigmoid, "sigmoid", 1, "f: 1 / (1 + exp(-x))")                                                \
+  X(kAtan2, "atan2", 2, "f: angle of (y, x), operands in that order")                              \
+  X(kHypot, "hypot", 2, "f")                                                                       \
+  X(kCopysign, "copysign", 2, "f: |x| with the sign of y")                                         \
+  X(kNextafter, "nextafter", 2, "f")
+
+enum class PreludeFn : uint8_t {
+#define LITZ_PRELUDE_FN_ENUM(name, ...) name,
+  LITZ_PRELUDE_FNS(LITZ_PRELUDE_FN_ENUM)
+#undef LITZ_PRELUDE_FN_ENUM
+};
+
+std::string_view to_string(PreludeFn fn);
+int operand_count(PreludeFn fn);
+// Whether the function is defined for values of this dtype.
+bool supports(PreludeFn fn, DType dtype);
+
+class Prelude {
+ public:
+  explicit Prelude(const PreludeTarget& target);
+
+  // Lanes of a full register of this element size; what a kernel's main loop should use.
+  int native_lanes(int bytes) const { return target_.vector_bytes / bytes; }
+
+  std::string type(DType dtype, int lanes);  // bool: the mask of 1-byte lanes
+  std::string type_mask(int bytes, int lanes);
+
+  // T name(T x[, T y[, T z]])
+  std::string function(PreludeFn fn, DType dtype, int lanes);
+
+  // T name(S x): x in every lane.
+  std::string splat(DType dtype, int lanes);
+  // T name(S x): x, x + 1, x + 2, ... in S's arithmetic.
+  std::string iota(DType dtype, int lanes);
+
+  // Memory. Pointers are void pointers, need no alignment, and count elements of the memory dtype
+  // (half floats 2 bytes; bool 1 byte, which is 0 or 1). A half load widens to f32; a half store
+  // rounds to nearest even.
+  //   T    load_X(const void* p)
+  //   T    load_tail_X(const void* p, i64 n)            0 < n < lanes; other lanes are zero
+  //   void store_X(void* p, T v)
+  //   void store_tail_X(void* p, T v, i64 n)            0 < n < lanes; touches n elements
+  //   void store_stream_X(void* p, T v)                 past the caches where p is aligned to the
+  //                                                     register width; needs sfence() at the end
+  //   T    gather_X(const void* p, I offsets)           offsets: i32 or i64 lanes, in elements
+  // For bool, T is the mask of 1-byte lanes.
+  std::string load(DType memory, int lanes);
+  std::string load_tail(DType memory, int lanes);
+  std::string store(DType memory, int lanes);
+  std::string store_tail(DType memory, int lanes);
+  std::string store_stream(DType memory, int lanes);
+  std::string gather(DType memory, DType offsets, int lanes);
+  std::string fence();  // void name(): orders streaming stores before what follows
+
+  // T name(F x). Float to integer truncates; out of range and NaN give what eager gives on x86: i32
+  // and i64 their smallest value, i8, i16 and u8 the low bits of the i32 (u8 from f64: of the i64).
+  // Integer to integer wraps. To f16 or bf16 rounds the value (to nearest even, NaN stays NaN) and
+  // keeps it in f32. Not for bool: see mask_to and nonzero.
+  std::string convert(DType from, DType to, int lanes);
+
+  // M name(T x): x != 0, NaN included.
+  std::string nonzero(DType from, int lanes);
+  // T name(M m): 1 where true, else 0; M is the mask of `bytes` lanes.
+  std::string mask_to(int bytes, DType to, int lanes);
+  // M2 name(M1 m)
+  std::string convert_mask(int from_bytes, int to_bytes, int lanes);
+  // bool name(M m)
+  std::string any(int bytes, int lanes);
+  std::string all(int bytes, int lanes);
+  // M name(i64 n): the first n lanes are true.
+  std::string first_lanes(int bytes, int lanes);
+  // "select": T select(M m, T x, T y), any T whose lanes are as wide as M's.
+  std::string select();
+
+  // Reductions to a scalar, S name(T x): halves are combined until one lane is left (lane i with
+  // lane i + lanes/2 first), so the order depends on `lanes` alone. Floats: NaN propagates.
+  std::string reduce(PreludeFn fn, DType dtype, int lanes);  // kAdd, kMul, kMin, kMax
+  std::string reduce_and(DType dtype, int lanes);            // integers
+  std::string reduce_or(DType dtype, int lanes);
+
+  // void name(T* rows): transposes `lanes` vectors of `lanes` elements of 4 or 8 bytes in place. A
+  // vector must fit a register.
+  std::string transpose(DType dtype, int lanes);
+
+  // Everything registered so far, in dependency order.
+  std::string text() const;
+
+ private:
+  std::string require(std::string_view name, DType dtype, int lanes);
+  std::string require_conversion(std::string_view name, DType from, DType to, int lanes);
+  std::string pack_definition(std::string_view name, const std::string& own, DType dtype,
+                              int lanes);
+  std::string define(std::string name, const std::string& signature_and_body);
+  std::string expand(std::string_view text, std::string_view own_name, std::string_view base,
+                     DType dtype, int lanes);
+  std::string half_of(std::string_view value, DType dtype, int lanes, bool high);
+  std::string join(std::string_view low, std::string_view high, DType dtype, int lanes);
+  std::string load_like(std::string_view name, DType memory, int lanes);
+  std::string store_like(std::string_view name, DType memory, int lanes);
+  bool is_pack(int bytes, int lanes) const { return bytes * lanes > target_.vector_bytes; }
+
+  PreludeTarget target_;
+  std::set<std::string, std::less<>> defined_;
+  std::string types_;
+  std::string body_;
+};
+
+}  // namespace litz

@@ -1,0 +1,148 @@
+#include "codegen/cpp/prelude_fragments.h"
+
+namespace litz::prelude {
+namespace {
+
+constexpr std::string_view kByLane = R"(
+LITZ_INLINE @T{TO} @N(@V x) {
+  @T{TO} r = {};
+  for (int i = 0; i < @n; ++i) r[i] = @{self:lane}(x[i]);
+  return r;
+}
+)";
+
+// Bits of a float16 to float32. Multiplying by 2^112 moves the exponent and makes denormals right.
+constexpr std::string_view kHalfToFloat = R"(
+LITZ_INLINE @T{f32} @N(@V x) {
+  const @T{u32} h = @{to_u32}(x);
+  const @T{f32} a = __builtin_bit_cast(@T{f32}, (h & 0x7fff) << 13) * 5.19229686e33f;
+  const @T{u32} e = a >= 65536.0f ? @T{u32}{} + 0x7f800000u : @T{u32}{} + 0u;
+  return __builtin_bit_cast(@T{f32}, __builtin_bit_cast(@T{u32}, a) | e | (h & 0x8000) << 16);
+}
+)";
+// Below 2^-14, adding 1/2 rounds to a multiple of 2^-24 and leaves the result in the low bits.
+constexpr std::string_view kFloatToHalf = R"(
+LITZ_INLINE @T{u16} @N(@V x) {
+  const @T{u32} u = __builtin_bit_cast(@T{u32}, x);
+  const @T{u32} a = u & 0x7fffffff;
+  const @T{u32} normal = (a - 0x38000000 + 0xfff + ((a >> 13) & 1)) >> 13;
+  const @V half = __builtin_bit_cast(@V, a) + 0.5f;
+  const @T{u32} small = __builtin_bit_cast(@T{u32}, half) - 0x3f000000;
+  @T{u32} h = a < 0x38800000u ? small : normal;
+  h = a >= 0x477ff000u ? @T{u32}{} + 0x7c00u : h;
+  h = a > 0x7f800000u ? @T{u32}{} + 0x7e00u : h;
+  return @{to_u16:u32}(h | ((u >> 16) & 0x8000));
+}
+)";
+constexpr std::string_view kBrainToFloat = R"(
+LITZ_INLINE @T{f32} @N(@V x) { return __builtin_bit_cast(@T{f32}, @{to_u32}(x) << 16); }
+)";
+constexpr std::string_view kFloatToBrain = R"(
+LITZ_INLINE @T{u16} @N(@V x) {
+  const @T{u32} u = __builtin_bit_cast(@T{u32}, x);
+  const @T{u32} r = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+  return @{to_u16:u32}(x != x ? (u >> 16) | 0x40 : r);
+}
+)";
+
+std::string half_to_float(const PreludeTarget& target, Shape shape) {
+  if (!target.f16c || (!shape.scalar() && shape.bytes() < 8)) return std::string(kHalfToFloat);
+  std::string head =
+      "\nLITZ_INLINE @T{f32} @N(@V x) {\n  typedef short W __attribute__((vector_size(16)));\n";
+  switch (shape.lanes) {
+    case 1:
+      return head + "  return __builtin_ia32_vcvtph2ps(W{(short)x})[0];\n}\n";
+    case 4:
+      return head +
+             "  return __builtin_ia32_vcvtph2ps(__builtin_bit_cast(W, "
+             "__builtin_shufflevector(x, x, 0, 1, 2, 3, 0, 1, 2, 3)));\n}\n";
+    case 8:
+      return head + "  return __builtin_ia32_vcvtph2ps256(__builtin_bit_cast(W, x));\n}\n";
+    default:
+      return "\nLITZ_INLINE @T{f32} @N(@V x) {\n  typedef short W "
+             "__attribute__((vector_size(32)));\n  return "
+             "__builtin_ia32_vcvtph2ps512_mask(__builtin_bit_cast(W, x), @T{f32}{}, -1, 4);\n}\n";
+  }
+}
+
+std::string float_to_half(const PreludeTarget& target, Shape shape) {
+  if (!target.f16c || shape.lanes == 2) return std::string(kFloatToHalf);
+  switch (shape.lanes) {
+    case 1:
+      return "\nLITZ_INLINE u16 @N(f32 x) {\n  typedef float W __attribute__((vector_size(16)));\n"
+             "  return (u16)__builtin_ia32_vcvtps2ph(W{x}, 0)[0];\n}\n";
+    case 4:
+      return "\nLITZ_INLINE @T{u16} @N(@V x) {\n  const auto h = __builtin_ia32_vcvtps2ph(x, 0);\n"
+             "  return __builtin_bit_cast(@T{u16}, __builtin_shufflevector(h, h, 0, 1, 2, "
+             "3));\n}\n";
+    case 8:
+      return "\nLITZ_INLINE @T{u16} @N(@V x) { return __builtin_bit_cast(@T{u16}, "
+             "__builtin_ia32_vcvtps2ph256(x, 0)); }\n";
+    default:
+      return "\nLITZ_INLINE @T{u16} @N(@V x) {\n  typedef short W "
+             "__attribute__((vector_size(32)));\n  return __builtin_bit_cast(@T{u16}, "
+             "__builtin_ia32_vcvtps2ph512_mask(x, 0, W{}, -1));\n}\n";
+  }
+}
+
+// Conversions that C++ leaves undefined out of range: the instruction of the scalar, and of the
+// vectors that have one.
+std::string float_to_int(const PreludeTarget& target, Shape from, DType to) {
+  const bool is_f32 = from.dtype == DType::kFloat32;
+  const std::string source = is_f32 ? "ps" : "pd";
+  if (from.scalar()) {
+    const std::string wide = to == DType::kInt64 ? "64" : "";
+    return "\nLITZ_INLINE @T{" + std::string(to_string(to)) +
+           "} @N(@V x) {\n  typedef @V W __attribute__((vector_size(16)));\n  return "
+           "__builtin_ia32_cvtt" +
+           (is_f32 ? "ss2si" : "sd2si") + wide + "(W{x});\n}\n";
+  }
+  std::string call;
+  if (to == DType::kInt32) {
+    if (from.bytes() == 64) call = "cvtt" + source + "2dq512_mask(x, @T{i32}{}, -1, 4)";
+    if (from.bytes() == 32 && target.avx2) call = "cvtt" + source + "2dq256(x)";
+    if (from.bytes() == 16 && is_f32) call = "cvttps2dq(x)";
+  } else if (target.avx512 && from.lanes == 8) {
+    call = "cvtt" + source + "2qq512_mask(x, W{}, -1, 4)";
+  }
+  if (call.empty()) return std::string(kByLane);
+  const std::string type = std::string(to_string(to));
+  return "\nLITZ_INLINE @T{" + type + "} @N(@V x) {\n" +
+         (to == DType::kInt64 ? "  typedef long long W __attribute__((vector_size(64)));\n" : "") +
+         "  return __builtin_bit_cast(@T{" + type + "}, __builtin_ia32_" + call + ");\n}\n";
+}
+
+std::string replace_to(std::string_view text, DType to) {
+  std::string result(text);
+  for (size_t at; (at = result.find("TO")) != std::string::npos;) {
+    result.replace(at, 2, to_string(to));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string convert_fragment(const PreludeTarget& target, std::string_view name, Shape from,
+                             DType to) {
+  if (name == "from_f16") return half_to_float(target, from);
+  if (name == "from_bf16") return std::string(kBrainToFloat);
+  if (name == "bits_f16") return float_to_half(target, from);
+  if (name == "bits_bf16") return std::string(kFloatToBrain);
+  if (is_floating(from.dtype) && is_integral(to)) {
+    if (to == DType::kInt32 || to == DType::kInt64) {
+      return replace_to(float_to_int(target, from, to), to);
+    }
+    // Through the integer that eager goes through.
+    const bool wide = to == DType::kUInt32 || to == DType::kUInt64 ||
+                      (to == DType::kUInt8 && from.dtype == DType::kFloat64);
+    const std::string middle = wide ? "i64" : "i32";
+    return replace_to("\nLITZ_INLINE @T{TO} @N(@V x) { return @{to_TO:" + middle + "}(@{to_" +
+                          middle + "}(x)); }\n",
+                      to);
+  }
+  if (from.scalar()) return replace_to("\nLITZ_INLINE @T{TO} @N(@V x) { return (@T{TO})x; }\n", to);
+  return replace_to(
+      "\nLITZ_INLINE @T{TO} @N(@V x) { return __builtin_convertvector(x, @T{TO}); }\n", to);
+}
+
+}  // namespace litz::prelude

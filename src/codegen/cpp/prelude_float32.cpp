@@ -1,0 +1,464 @@
+#include "codegen/cpp/prelude_fragments.h"
+
+// Float32 functions. Polynomials are weighted minimax fits (tools/fit_polynomials.py). `fma` is one
+// instruction or a product and a sum, so every argument reduction uses constants whose products
+// with the small integer j are exact or, with FMA, become exact by cancellation.
+//
+// Odd functions are computed on |x| and get the sign of x at the end, which also keeps -0.
+namespace litz::prelude {
+namespace {
+
+struct Fragment {
+  std::string_view name;
+  std::string_view text;
+};
+
+// exp(x) = 2^j e^r, |r| <= ln2 / 2. Adding 12582912 = 1.5 * 2^23 plus a bias rounds to a whole
+// number and leaves j + bias in the low bits; shifting those to the exponent drops all other bits.
+constexpr Fragment kFragments[] = {
+    {"exp_reduced", R"(
+LITZ_INLINE @V @N(@V c, @V j) {
+  const @V r = @{fma}(j, @K(2.12194440e-4f), @{fma}(j, @K(-0.693359375f), c));
+  @V p = @K(0.00139392552f);
+  p = @{fma}(p, r, @K(0.00836952683f));
+  p = @{fma}(p, r, @K(0.0416664183f));
+  p = @{fma}(p, r, @K(0.166665137f));
+  p = @{fma}(p, r, @K(0.5f));
+  return @{fma}(r * r, p, r) + 1.0f;
+}
+)"},
+    // x 2^j for j + 254 in the low bits of t: two factors, so that the result may be denormal or
+    // just below overflow.
+    {"scale", R"(
+LITZ_INLINE @V @N(@V x, @V t) {
+  const @U i = __builtin_bit_cast(@U, t);
+  const @U h = i >> 1;
+  return x * __builtin_bit_cast(@V, h << 23) * __builtin_bit_cast(@V, (i - h) << 23);
+}
+)"},
+    {"exp", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V c = @{lesser}(@K(105.0f), @{greater}(@K(-105.0f), x));
+  const @V t = @{fma}(c, @K(1.44269502f), @K(12583166.0f));
+  return @{scale}(@{exp_reduced}(c, t - 12583166.0f), t);
+}
+)"},
+    // exp(x) / 2, which overflows only where sinh and cosh do.
+    {"exp_half", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V c = @{lesser}(@K(105.0f), @{greater}(@K(-105.0f), x));
+  const @V t = @{fma}(c, @K(1.44269502f), @K(12583165.0f));
+  return @{scale}(@{exp_reduced}(c, t - 12583165.0f), t);
+}
+)"},
+    // For -87 <= x <= 88, or NaN.
+    {"exp_inner", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V t = @{fma}(x, @K(1.44269502f), @K(12583039.0f));
+  const @V p = @{exp_reduced}(x, t - 12583039.0f);
+  return p * __builtin_bit_cast(@V, __builtin_bit_cast(@U, t) << 23);
+}
+)"},
+    {"exp2", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V c = @{lesser}(@K(129.0f), @{greater}(@K(-151.0f), x));
+  const @V t = c + 12583166.0f;
+  const @V r = c - (t - 12583166.0f);
+  @V p = @K(0.000154610549f);
+  p = @{fma}(p, r, @K(0.00133854337f));
+  p = @{fma}(p, r, @K(0.00961806718f));
+  p = @{fma}(p, r, @K(0.0555037297f));
+  p = @{fma}(p, r, @K(0.240226507f));
+  p = @{fma}(p, r, @K(0.693147182f));
+  return @{scale}(@{fma}(p, r, @K(1.0f)), t);
+}
+)"},
+    // 2^j p + 2^j - 1 with p = e^r - 1, in halves because 2^128 is no float.
+    {"expm1", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V c = @{lesser}(@K(89.0f), @{greater}(@K(-20.0f), x));
+  const @V t = @{fma}(c, @K(1.44269502f), @K(12583038.0f));
+  const @V j = t - 12583038.0f;
+  const @V r = @{fma}(j, @K(2.12194440e-4f), @{fma}(j, @K(-0.693359375f), c));
+  @V p = @K(0.00019956757f);
+  p = @{fma}(p, r, @K(0.00139338966f));
+  p = @{fma}(p, r, @K(0.00833319407f));
+  p = @{fma}(p, r, @K(0.0416664779f));
+  p = @{fma}(p, r, @K(0.166666672f));
+  p = @{fma}(p, r, @K(0.5f));
+  p = @{fma}(r * r, p, r);
+  const @V h = __builtin_bit_cast(@V, __builtin_bit_cast(@U, t) << 23);
+  const @V y = @{fma}(h, p, h - 0.5f) * 2.0f;
+  return x == 0.0f ? x : y;
+}
+)"},
+    // log(1 + f) = f + log_tail(f), sqrt(1/2) - 1 <= f <= sqrt(2) - 1; z = f^2.
+    {"log_poly", R"(
+LITZ_INLINE @V @N(@V f) {
+  @V p = @K(0.0691510513f);
+  p = @{fma}(p, f, @K(-0.117890894f));
+  p = @{fma}(p, f, @K(0.118726783f));
+  p = @{fma}(p, f, @K(-0.123844445f));
+  p = @{fma}(p, f, @K(0.142187148f));
+  p = @{fma}(p, f, @K(-0.16669248f));
+  p = @{fma}(p, f, @K(0.200022236f));
+  p = @{fma}(p, f, @K(-0.249999866f));
+  return @{fma}(p, f, @K(0.333333105f));
+}
+)"},
+    // x = 2^e (1 + f); returns f.
+    {"log_split", R"(
+LITZ_INLINE @V @N(@V x, @V* e) {
+  const @M tiny = x < 1.17549435e-38f;
+  const @I i = __builtin_bit_cast(@I, tiny ? x * 8388608.0f : x);
+  const @I k = (i - 0x3f3504f3) >> 23;
+  *e = @{from_int}(k) - (tiny ? @K(23.0f) : @K(0.0f));
+  return __builtin_bit_cast(@V, i - (k << 23)) - 1.0f;
+}
+)"},
+    // The value of a logarithm outside (0, inf).
+    {"log_edges", R"(
+LITZ_INLINE @V @N(@V x, @V y) {
+  y = x < __builtin_inff() ? y : x;
+  y = x == 0.0f ? @K(-__builtin_inff()) : y;
+  return x < 0.0f ? @K(__builtin_nanf("")) : y;
+}
+)"},
+    {"log", R"(
+LITZ_INLINE @V @N(@V x) {
+  @V e;
+  const @V f = @{log_split}(x, &e);
+  const @V z = f * f;
+  @V q = @{fma}(f * z, @{log_poly}(f), e * -2.12194440e-4f);
+  q = @{fma}(z, @K(-0.5f), q);
+  return @{log_edges}(x, @{fma}(e, @K(0.693359375f), f + q));
+}
+)"},
+    {"log2", R"(
+LITZ_INLINE @V @N(@V x) {
+  @V e;
+  const @V f = @{log_split}(x, &e);
+  const @V z = f * f;
+  const @V q = @{fma}(z, @K(-0.5f), f * z * @{log_poly}(f));
+  const @V y = @{fma}(f, @K(0.442695041f), q * 0.442695041f) + q;
+  return @{log_edges}(x, y + f + e);
+}
+)"},
+    {"log10", R"(
+LITZ_INLINE @V @N(@V x) {
+  @V e;
+  const @V f = @{log_split}(x, &e);
+  const @V z = f * f;
+  const @V q = @{fma}(z, @K(-0.5f), f * z * @{log_poly}(f));
+  @V y = @{fma}(e, @K(2.48745664e-4f), (f + q) * 7.00731903e-4f);
+  y = @{fma}(q, @K(0.43359375f), y);
+  y = @{fma}(f, @K(0.43359375f), y);
+  return @{log_edges}(x, @{fma}(e, @K(0.30078125f), y));
+}
+)"},
+    // 1 + x = 2^k (1 + f). Scaling x itself keeps the bits that 1 + x loses; beyond 2^25 it loses
+    // none that matter.
+    {"log1p", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V u = x + 1.0f;
+  const @I i = __builtin_bit_cast(@I, u);
+  const @I k = (i - 0x3f3504f3) >> 23;
+  const @V s = __builtin_bit_cast(@V, 0x3f800000 - (k << 23));
+  const @V m = __builtin_bit_cast(@V, i - (k << 23));
+  const @V f = x > 33554432.0f ? m - 1.0f : @{fma}(x, s, s - 1.0f);
+  const @V e = @{from_int}(k);
+  const @V z = f * f;
+  @V q = @{fma}(f * z, @{log_poly}(f), e * -2.12194440e-4f);
+  q = @{fma}(z, @K(-0.5f), q);
+  const @V y = @{log_edges}(u, @{fma}(e, @K(0.693359375f), f + q));
+  return x == 0.0f ? x : y;
+}
+)"},
+    {"sin_poly", R"(
+LITZ_INLINE @V @N(@V r, @V low) {
+  const @V z = r * r;
+  @V p = @K(2.82432029e-06f);
+  p = @{fma}(p, z, @K(-0.000198524634f));
+  p = @{fma}(p, z, @K(0.00833337847f));
+  p = @{fma}(p, z, @K(-0.166666672f));
+  return r + @{fma}(r * z, p, low);
+}
+)"},
+    {"cos_poly", R"(
+LITZ_INLINE @V @N(@V r, @V low) {
+  const @V z = r * r;
+  @V p = @K(2.4428211e-05f);
+  p = @{fma}(p, z, @K(-0.00138872885f));
+  p = @{fma}(p, z, @K(0.0416666456f));
+  const @V w = @{fma}(z, @K(-0.5f), @K(1.0f));
+  const @V d = @{fma}(z, @K(-0.5f), 1.0f - w);
+  return w + @{fma}(z * z, p, d - r * low);
+}
+)"},
+    {"sin", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  @I q;
+  @V low;
+  const @V r = @{trig_reduce}(a, &q, &low);
+  const @M odd = (q & 1) != 0;
+  const @V v = odd ? @{cos_poly}(r, low) : @{sin_poly}(r, low);
+  const @I sign = (q << 30) ^ __builtin_bit_cast(@I, x);
+  const @V y = __builtin_bit_cast(@V, __builtin_bit_cast(@I, v) ^ (sign & (-2147483647 - 1)));
+  return @{any_large}(a) ? @{sin_large}(x, y) : y;
+}
+)"},
+    {"cos", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  @I q;
+  @V low;
+  const @V r = @{trig_reduce}(a, &q, &low);
+  const @M odd = (q & 1) != 0;
+  const @V v = odd ? @{sin_poly}(r, low) : @{cos_poly}(r, low);
+  const @I sign = (q + 1) << 30;
+  const @V y = __builtin_bit_cast(@V, __builtin_bit_cast(@I, v) ^ (sign & (-2147483647 - 1)));
+  return @{any_large}(a) ? @{cos_large}(x, y) : y;
+}
+)"},
+    {"asin_poly", R"(
+LITZ_INLINE @V @N(@V z) {
+  @V p = @K(0.0458230227f);
+  p = @{fma}(p, z, @K(-0.00273979735f));
+  p = @{fma}(p, z, @K(0.0282728225f));
+  p = @{fma}(p, z, @K(0.0294690486f));
+  p = @{fma}(p, z, @K(0.044716686f));
+  p = @{fma}(p, z, @K(0.0749972165f));
+  return @{fma}(p, z, @K(0.166666701f));
+}
+)"},
+    // asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)) for a > 9/16, where that root is below 1/2.
+    {"asin", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  const @M big = a > 0.5625f;
+  const @V z = big ? @{fma}(a, @K(-0.5f), @K(0.5f)) : a * a;
+  const @V s = big ? @{sqrt}(z) : a;
+  const @V p = @{fma}(s * z, @{asin_poly}(z), s);
+  const @V y = big ? 1.57079637f - @{fma}(p, @K(2.0f), @K(4.37113883e-8f)) : p;
+  return @{flip_sign}(y, x);
+}
+)"},
+    {"acos", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  const @M big = a > 0.5625f;
+  const @V z = big ? @{fma}(a, @K(-0.5f), @K(0.5f)) : a * a;
+  const @V s = big ? @{sqrt}(z) : a;
+  const @V p = @{fma}(s * z, @{asin_poly}(z), s);
+  const @V near = 1.57079637f - (@{flip_sign}(p, x) + 4.37113883e-8f);
+  const @V far = x < 0.0f ? 3.14159274f - @{fma}(p, @K(2.0f), @K(8.74227766e-8f)) : p * 2.0f;
+  return big ? far : near;
+}
+)"},
+    // atan(y) for 0 <= y <= 1
+    {"atan_poly", R"(
+LITZ_INLINE @V @N(@V y) {
+  const @V z = y * y;
+  @V p = @K(-0.00182407361f);
+  p = @{fma}(p, z, @K(0.011050689f));
+  p = @{fma}(p, z, @K(-0.031430617f));
+  p = @{fma}(p, z, @K(0.0582098551f));
+  p = @{fma}(p, z, @K(-0.08418037f));
+  p = @{fma}(p, z, @K(0.109570913f));
+  p = @{fma}(p, z, @K(-0.142651513f));
+  p = @{fma}(p, z, @K(0.199986294f));
+  p = @{fma}(p, z, @K(-0.333333015f));
+  return @{fma}(y * z, p, y);
+}
+)"},
+    {"atan", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  const @M big = a > 1.0f;
+  const @V p = @{atan_poly}(big ? 1.0f / a : a);
+  return @{flip_sign}(big ? 1.57079637f - (p + 4.37113883e-8f) : p, x);
+}
+)"},
+    {"tanh", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  const @V z = a * a;
+  @V p = @K(-0.00571550103f);
+  p = @{fma}(p, z, @K(0.0206491034f));
+  p = @{fma}(p, z, @K(-0.0537430048f));
+  p = @{fma}(p, z, @K(0.133314848f));
+  p = @{fma}(p, z, @K(-0.333332837f));
+  const @V c = @{lesser}(@K(9.1f), a);
+  const @V y = 1.0f - 2.0f / (@{exp_inner}(c + c) + 1.0f);
+  return @{flip_sign}(a < 0.625f ? @{fma}(a * z, p, a) : y, x);
+}
+)"},
+    {"sinh", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  const @V z = a * a;
+  @V p = @K(2.91159186e-08f);
+  p = @{fma}(p, z, @K(2.73700334e-06f));
+  p = @{fma}(p, z, @K(0.000198445327f));
+  p = @{fma}(p, z, @K(0.00833331048f));
+  p = @{fma}(p, z, @K(0.166666672f));
+  const @V h = @{exp_half}(a);
+  return @{flip_sign}(a < 1.5f ? @{fma}(a * z, p, a) : h - 0.25f / h, x);
+}
+)"},
+    {"cosh", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V h = @{exp_half}(@{abs}(x));
+  return h + 0.25f / h;
+}
+)"},
+    {"sigmoid", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V e = @{exp}(-@{abs}(x));
+  return (x < 0.0f ? e : @K(1.0f)) / (e + 1.0f);
+}
+)"},
+    // Up to 1 a polynomial, beyond it 1 - exp(-a Q(a)).
+    {"erf", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  const @V z = a * a;
+  @V p = @K(7.92045903e-05f);
+  p = @{fma}(p, z, @K(-0.000803078467f));
+  p = @{fma}(p, z, @K(0.00519073568f));
+  p = @{fma}(p, z, @K(-0.026855126f));
+  p = @{fma}(p, z, @K(0.112836182f));
+  p = @{fma}(p, z, @K(-0.376126289f));
+  p = @{fma}(p, z, @K(0.128379166f));
+  const @V c = @{lesser}(@K(4.0f), a);
+  @V q = @K(-2.35849802e-06f);
+  q = @{fma}(q, c, @K(3.75028139e-05f));
+  q = @{fma}(q, c, @K(-0.000237693239f));
+  q = @{fma}(q, c, @K(0.000583054207f));
+  q = @{fma}(q, c, @K(0.00165772368f));
+  q = @{fma}(q, c, @K(-0.0210727248f));
+  q = @{fma}(q, c, @K(0.104030371f));
+  q = @{fma}(q, c, @K(0.636155784f));
+  q = @{fma}(q, c, @K(1.12845385f));
+  const @V y = 1.0f - @{exp_inner}(-q * c);
+  return @{flip_sign}(a < 1.0f ? @{fma}(a, p, a) : y, x);
+}
+)"},
+    // The rest is evaluated in float64 and rounded once.
+    {"erfc", R"(
+LITZ_INLINE @V @N(@V x) { return @{to_f32:f64}(@{erfc_f32:f64}(@{to_f64}(x))); }
+)"},
+    {"tan", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  const @V y = @{flip_sign}(@{to_f32:f64}(@{tan_f32:f64}(@{to_f64}(a))), x);
+  return @{any_large}(a) ? @{tan_large}(x, y) : y;
+}
+)"},
+    {"asinh", R"(
+LITZ_INLINE @V @N(@V x) {
+  return @{flip_sign}(@{to_f32:f64}(@{asinh_f32:f64}(@{to_f64}(@{abs}(x)))), x);
+}
+)"},
+    {"acosh", R"(
+LITZ_INLINE @V @N(@V x) { return @{to_f32:f64}(@{acosh_f32:f64}(@{to_f64}(x))); }
+)"},
+    {"atanh", R"(
+LITZ_INLINE @V @N(@V x) {
+  return @{flip_sign}(@{to_f32:f64}(@{atanh_f32:f64}(@{to_f64}(@{abs}(x)))), x);
+}
+)"},
+    {"hypot", R"(
+LITZ_INLINE @V @N(@V x, @V y) {
+  const @V r = @{to_f32:f64}(@{hypot_f32:f64}(@{to_f64}(x), @{to_f64}(y)));
+  const @V a = @{abs}(x);
+  const @V b = @{abs}(y);
+  const @M m = (a == __builtin_inff()) | (b == __builtin_inff());
+  return m ? @K(__builtin_inff()) : r;
+}
+)"},
+    // |x|^y = 2^(y log2 |x|) in float64; the sign and the special cases of IEEE 754 after it.
+    {"pow", R"(
+LITZ_INLINE @V @N(@V x, @V y) {
+  const @V a = @{abs}(x);
+  const @V b = @{abs}(y);
+  @V r = @{to_f32:f64}(@{pow_f32:f64}(@{to_f64}(a), @{to_f64}(y)));
+  const @M whole = (@{trunc}(y) == y) | (b == __builtin_inff());
+  const @V half = y * 0.5f;
+  const @M odd = whole & (@{trunc}(half) != half) & (b < 16777216.0f);
+  r = a == 0.0f ? (y < 0.0f ? @K(__builtin_inff()) : @K(0.0f)) : r;
+  r = odd ? @{flip_sign}(r, x) : r;
+  const @M bad = (x < 0.0f) & (whole == 0) & (a != __builtin_inff());
+  r = bad ? @K(__builtin_nanf("")) : r;
+  r = ((x != x) | (y != y)) ? x + y : r;
+  const @M one = (x == 1.0f) | (y == 0.0f) | ((x == -1.0f) & (b == __builtin_inff()));
+  return one ? @K(1.0f) : r;
+}
+)"},
+    {"atan2", R"(
+LITZ_INLINE @V @N(@V y, @V x) {
+  const @V a = @{abs}(y);
+  const @V b = @{abs}(x);
+  const @M steep = a > b;
+  const @V small = steep ? b : a;
+  const @V large = steep ? a : b;
+  const @M equal = a == b;
+  @V t = equal ? @K(1.0f) : small / large;
+  t = large == 0.0f ? @K(0.0f) : t;
+  @V p = @{atan_poly}(t);
+  p = steep ? 1.57079637f - (p + 4.37113883e-8f) : p;
+  const @M left = __builtin_bit_cast(@I, x) < 0;
+  p = left ? 3.14159274f - (p + 8.74227766e-8f) : p;
+  p = ((x != x) | (y != y)) ? x + y : p;
+  return @{copysign}(p, y);
+}
+)"},
+};
+
+// a = q pi/2 + r + low for 0 <= a <= the limit of any_large.
+// `r - s` is exact only where s is not small; there the rounding of s does not matter either.
+constexpr std::string_view kReduceFma = R"(
+LITZ_INLINE @V @N(@V a, @I* q, @V* low) {
+  const @V t = @{fma}(a, @K(0.636619747f), @K(12582912.0f));
+  const @V j = t - 12582912.0f;
+  *q = __builtin_bit_cast(@I, t);
+  const @V r = @{fma}(j, @K(-1.57079637f), a);
+  const @V s = @{fma}(j, @K(1.71512489e-15f), @{fma}(j, @K(4.37113883e-8f), r));
+  *low = @{abs}(s) > 0.0078125f ? @{fma}(j, @K(4.37113883e-8f), r - s) : @K(0.0f);
+  return s;
+}
+)";
+constexpr std::string_view kReduce = R"(
+LITZ_INLINE @V @N(@V a, @I* q, @V* low) {
+  const @V t = a * 0.636619747f + 12582912.0f;
+  const @V j = t - 12582912.0f;
+  *q = __builtin_bit_cast(@I, t);
+  const @V r = a - j * 1.5703125f - j * 4.83751297e-4f;
+  const @V s = r - j * 7.54953362e-8f;
+  *low = r - s - j * 7.54953362e-8f - j * 2.56334415e-12f;
+  return s;
+}
+)";
+constexpr std::string_view kAnyLarge = R"(
+LITZ_INLINE bool @N(@V a) { return __builtin_expect(@{any_mask}((a <= LIMIT) == 0), 0); }
+)";
+
+std::string with_limit(std::string_view limit) {
+  std::string text(kAnyLarge);
+  text.replace(text.find("LIMIT"), 5, limit);
+  return text;
+}
+
+}  // namespace
+
+std::string float32_fragment(const PreludeTarget& target, std::string_view name) {
+  for (const Fragment& fragment : kFragments) {
+    if (fragment.name == name) return std::string(fragment.text);
+  }
+  if (name == "trig_reduce") return std::string(target.fma ? kReduceFma : kReduce);
+  if (name == "any_large") return with_limit(target.fma ? "48000.0f" : "4000.0f");
+  return "";
+}
+
+}  // namespace litz::prelude

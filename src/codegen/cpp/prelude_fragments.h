@@ -1,0 +1,44 @@
+// Where the prelude finds its fragments. A fragment is the definition of one function for one
+// native value type (a scalar or a vector that fits a register) with these tokens:
+//   @N own name   @V value type   @S its scalar type   @I @U integer types of the same width
+//   @M mask type  @n lanes        @b bits of a lane    @Z @X integer scalars of the same width
+//   @A            type for wrapping arithmetic: @U, but u32 for narrow scalars
+//   @K(c) @J(c)   the constant c in every lane of a @V, of a @U
+//   @F            suffix of a float literal of this type
+//   @T{dtype}     value type of another dtype with the same lanes
+//   @{name}       another function for the same type, @{name:dtype} for another dtype, @{name:lane}
+//                 its scalar version; `self` is this fragment's name. Makes it a dependency.
+// Integer types of a scalar are scalars, its mask is bool, so most fragments serve both.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "codegen/cpp/prelude.h"
+
+namespace litz::prelude {
+
+struct Shape {
+  DType dtype;
+  int lanes;
+  int bytes() const { return static_cast<int>(size_of(dtype)) * lanes; }
+  bool scalar() const { return lanes == 1; }
+};
+
+// Each returns an empty string for a name it does not know.
+std::string basic_fragment(const PreludeTarget& target, std::string_view name, Shape shape);
+std::string memory_fragment(const PreludeTarget& target, std::string_view name, Shape shape);
+std::string integer_fragment(std::string_view name, Shape shape);
+std::string float32_fragment(const PreludeTarget& target, std::string_view name);
+std::string float64_fragment(const PreludeTarget& target, std::string_view name);
+// `name` is to_<dtype>, or a half float's bits to float32 (from_f16, from_bf16: from u16) or back
+// (bits_f16, bits_bf16: to u16). Both values must be native.
+std::string convert_fragment(const PreludeTarget& target, std::string_view name, Shape from,
+                             DType to);
+// Per lane, through libm or a scalar routine; float32 and float64.
+std::string library_fragment(std::string_view name, Shape shape);
+
+// "a, a + 1, ..., a + n - 1"
+std::string index_list(int first, int count);
+
+}  // namespace litz::prelude

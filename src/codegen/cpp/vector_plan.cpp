@@ -1,0 +1,136 @@
+#include "codegen/cpp/vector_plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "codegen/cpp/cpp_body.h"
+#include "schedule/expr_cost.h"
+
+namespace litz {
+namespace {
+
+std::vector<Expr> all_roots(KernelAnalysis& analysis) {
+  std::vector<Expr> roots = analysis.outer_roots();
+  for (uint32_t stage = 0; stage < analysis.kernel().num_stages; ++stage) {
+    const std::vector<Expr> more = analysis.stage_roots(stage);
+    roots.insert(roots.end(), more.begin(), more.end());
+  }
+  return roots;
+}
+
+// Bytes of the element type in which most of the work is done.
+int main_bytes(KernelAnalysis& analysis, const Program& program) {
+  std::array<int, 9> work{};
+  visit_postorder(all_roots(analysis), [&](Expr e) {
+    switch (e.op()) {
+      case ExprOp::kConstant:
+      case ExprOp::kIndexValue:
+      case ExprOp::kLoad:
+      case ExprOp::kReduced:
+        return;
+      default:
+        break;
+    }
+    int64_t bytes = size_of(register_dtype(e.dtype()));
+    for (Expr operand : e.operands()) {
+      if (operand.op() != ExprOp::kIndexValue)
+        bytes = std::max(bytes, size_of(register_dtype(operand.dtype())));
+    }
+    work[static_cast<size_t>(bytes)] += operation_work(e.op());
+  });
+  for (const KernelReduction& reduction : analysis.kernel().reductions) {
+    work[static_cast<size_t>(size_of(register_dtype(reduction.value.dtype())))] += 1;
+  }
+  const auto most = std::max_element(work.begin(), work.end());
+  if (*most > 0) return static_cast<int>(most - work.begin());
+  int64_t bytes = 1;
+  for (const KernelStore& store : analysis.kernel().stores) {
+    bytes = std::max(bytes, size_of(register_dtype(program.buffer(store.buffer).dtype)));
+  }
+  return static_cast<int>(bytes);
+}
+
+bool allowed(KernelAnalysis& analysis, size_t loop, bool outer) {
+  const Kernel& kernel = analysis.kernel();
+  const Index extent = analysis.extent(loop);
+  if (extent.is_constant() && extent.constant() < 2) return false;
+  const LoopMask bit = LoopMask{1} << loop;
+  for (const KernelReduction& reduction : kernel.reductions) {
+    if (outer) continue;
+    if (reduction.running) return false;
+    if (reduction.position.valid() && !linear_in(reduction.position, analysis.variable(loop)))
+      return false;
+  }
+  for (const KernelStore& store : kernel.stores) {
+    const bool runtime = std::any_of(store.runtime_indices.begin(), store.runtime_indices.end(),
+                                     [&](Expr e) { return (analysis.depends(e) & bit) != 0; });
+    if (runtime) return false;
+    if (store.mode != StoreMode::kStore || kernel.sequential) {
+      if (analysis.walk(store.offset, loop) != KernelAnalysis::Walk::kContiguous) return false;
+    }
+  }
+  return true;
+}
+
+// How well memory is walked along the loop; higher is better.
+int score(KernelAnalysis& analysis, size_t loop, int lanes) {
+  int total = 0;
+  const auto add = [&](Index offset, int weight) {
+    switch (analysis.walk(offset, loop)) {
+      case KernelAnalysis::Walk::kContiguous:
+        total += 2 * weight;
+        break;
+      case KernelAnalysis::Walk::kStill:
+        total += weight;
+        break;
+      case KernelAnalysis::Walk::kStrided:
+        total -= 2 * weight;
+        break;
+      case KernelAnalysis::Walk::kIrregular:
+        total -= 3 * weight;
+        break;
+    }
+  };
+  const std::vector<Expr> roots = all_roots(analysis);
+  visit_postorder(roots, [&](Expr e) {
+    if (e.op() != ExprOp::kLoad) return;
+    const bool runtime = std::any_of(e.operands().begin(), e.operands().end(), [&](Expr o) {
+      return (analysis.depends(o) >> loop & 1) != 0;
+    });
+    if (runtime) {
+      total -= 2;
+    } else {
+      add(e.coordinates()[0], 2);
+    }
+  });
+  for (const KernelStore& store : analysis.kernel().stores) {
+    const bool outside = !store.inner && loop >= analysis.kernel().outer.size();
+    if (!outside) add(store.offset, 3);
+  }
+  const Index extent = analysis.extent(loop);
+  if (extent.is_constant() && extent.constant() < lanes) total -= 4;
+  total += std::min(20, analysis.work(roots, LoopMask{1} << loop).operations / 4);
+  return total;
+}
+
+}  // namespace
+
+VectorPlan plan_vectors(KernelAnalysis& analysis, const Program& program, int vector_bytes) {
+  const Kernel& kernel = analysis.kernel();
+  const int lanes = std::clamp(vector_bytes / main_bytes(analysis, program), 2, 64);
+  VectorPlan plan;
+  int best = 0;
+  const auto consider = [&](size_t loop, bool outer) {
+    if (!allowed(analysis, loop, outer)) return;
+    const int points = score(analysis, loop, lanes);
+    if (points > best || (points == best && plan.loop == VectorPlan::kNone)) {
+      best = points;
+      plan = {loop, outer, lanes};
+    }
+  };
+  if (!kernel.inner.empty()) consider(kernel.outer.size() + kernel.inner.size() - 1, false);
+  if (!kernel.outer.empty()) consider(kernel.outer.size() - 1, true);
+  return plan;
+}
+
+}  // namespace litz

@@ -1,0 +1,160 @@
+#include "graph/op_traits.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+// Sorted.
+constexpr std::string_view kUninitialized[] = {
+    "aten::empty",         "aten::empty_like", "aten::empty_permuted",
+    "aten::empty_strided", "aten::new_empty",  "aten::new_empty_strided",
+};
+
+// Views, or ops that return their argument in some mode, without an alias annotation. Sorted.
+constexpr std::string_view kHiddenAliases[] = {
+    "aten::_unsafe_view", "aten::broadcast_tensors", "aten::meshgrid",
+    "aten::unsafe_chunk", "aten::unsafe_split",      "aten::unsafe_split_with_sizes",
+};
+
+// Update running statistics that the schema does not mark as mutated. Sorted.
+constexpr std::string_view kHiddenWrites[] = {
+    "aten::_batch_norm_impl_index", "aten::cudnn_batch_norm",  "aten::instance_norm",
+    "aten::miopen_batch_norm",      "aten::native_batch_norm",
+};
+
+// Sorted.
+constexpr std::string_view kCannotFail[] = {
+    "aten::_to_copy",
+    "aten::_unsafe_view",
+    "aten::abs",
+    "aten::add",
+    "aten::alias",
+    "aten::bitwise_and",
+    "aten::bitwise_not",
+    "aten::bitwise_or",
+    "aten::bitwise_xor",
+    "aten::cat",
+    "aten::ceil",
+    "aten::clone",
+    "aten::cos",
+    "aten::detach",
+    "aten::eq",
+    "aten::erf",
+    "aten::exp",
+    "aten::expand",
+    "aten::expm1",
+    "aten::floor",
+    "aten::full",
+    "aten::full_like",
+    "aten::ge",
+    "aten::gelu",
+    "aten::gt",
+    "aten::isinf",
+    "aten::isnan",
+    "aten::le",
+    "aten::log",
+    "aten::log1p",
+    "aten::logical_and",
+    "aten::logical_not",
+    "aten::logical_or",
+    "aten::logical_xor",
+    "aten::lt",
+    "aten::maximum",
+    "aten::minimum",
+    "aten::mul",
+    "aten::ne",
+    "aten::neg",
+    "aten::ones",
+    "aten::ones_like",
+    "aten::permute",
+    "aten::reciprocal",
+    "aten::relu",
+    "aten::round",
+    "aten::rsqrt",
+    "aten::scalar_tensor",
+    "aten::select",
+    "aten::sigmoid",
+    "aten::sign",
+    "aten::silu",
+    "aten::sin",
+    "aten::slice",
+    "aten::split",
+    "aten::split_with_sizes",
+    "aten::sqrt",
+    "aten::squeeze",
+    "aten::stack",
+    "aten::sub",
+    "aten::sum",
+    "aten::sym_size",
+    "aten::t",
+    "aten::tanh",
+    "aten::transpose",
+    "aten::trunc",
+    "aten::unbind",
+    "aten::unsqueeze",
+    "aten::view",
+    "aten::where",
+    "aten::zeros",
+    "aten::zeros_like",
+    "prims::convert_element_type",
+};
+
+template <size_t N>
+bool contains(const std::string_view (&names)[N], std::string_view name) {
+  return std::binary_search(std::begin(names), std::end(names), name);
+}
+
+}  // namespace
+
+bool is_pure(const OpSchema& schema) {
+  if (!schema.is_builtin || schema.has_tag(kRandom) || schema.has_tag(kMayAlias)) return false;
+  if (schema.returns.empty() || contains(kUninitialized, schema.name)) return false;
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    if (schema.arguments[i].base == SchemaType::kGenerator || writes_argument(schema, i))
+      return false;
+  }
+  return true;
+}
+
+bool cannot_fail(const OpSchema& schema) {
+  return contains(kCannotFail, schema.name) && is_pure(schema);
+}
+
+bool writes_argument(const OpSchema& schema, size_t argument) {
+  if (schema.arguments[argument].is_mutated) return true;
+  return schema.arguments[argument].base == SchemaType::kTensor &&
+         (schema.has_tag(kMayAlias) || contains(kHiddenWrites, schema.name));
+}
+
+bool has_hidden_aliases(const OpSchema& schema) {
+  return !schema.is_builtin || schema.has_tag(kMayAlias) || contains(kHiddenAliases, schema.name);
+}
+
+size_t return_of_output(const OpSchema& schema, size_t num_outputs, size_t output) {
+  const auto& returns = schema.returns;
+  const size_t lists = static_cast<size_t>(std::count_if(
+      returns.begin(), returns.end(), [](const SchemaArgument& r) { return r.is_list; }));
+  LITZ_CHECK(output < num_outputs && num_outputs + lists >= returns.size(),
+             schema.full_name() + " has no result " + std::to_string(output));
+  const size_t left_over = num_outputs - (returns.size() - lists);
+  size_t begin = 0;
+  size_t lists_before = 0;
+  for (size_t i = 0; i < returns.size(); ++i) {
+    size_t length = 1;
+    if (returns[i].is_list) {
+      length = (lists_before + 1) * left_over / lists - lists_before * left_over / lists;
+      ++lists_before;
+    }
+    if (output < begin + length) return i;
+    begin += length;
+  }
+  throw_internal("output < begin", __FILE__, __LINE__,
+                 schema.full_name() + " has fewer results than " + std::to_string(num_outputs));
+}
+
+}  // namespace litz

@@ -1,0 +1,31 @@
+// What rewrites may assume about an op. Everything here is conservative: an op that Litz does not
+// know (declared by a front end, so without tags) may do anything that its schema does not exclude.
+#pragma once
+
+#include <cstddef>
+
+#include "graph/op_schema.h"
+
+namespace litz {
+
+// Equal arguments give equal results: nothing is written, nothing is drawn from a generator, and no
+// element of a result is left uninitialized.
+bool is_pure(const OpSchema& schema);
+
+// Pure, and never raises an error when called with the arguments that it was traced with, whatever
+// the elements of its tensors are. Eager's checks are part of an op's meaning, so only such an op
+// may be dropped where nobody uses its results: an embedding checks its indices, an integer
+// division its divisor, and a convolution sizes that tracing lets pass. An explicit list.
+bool cannot_fail(const OpSchema& schema);
+
+// Whether the call writes to the storage of this argument.
+bool writes_argument(const OpSchema& schema, size_t argument);
+
+// Whether results may share storage with any tensor argument although the schema does not say so.
+bool has_hidden_aliases(const OpSchema& schema);
+
+// The position in schema.returns that result `output` of `num_outputs` belongs to; lists of tensors
+// are flattened, and several of them share evenly what the other returns leave over.
+size_t return_of_output(const OpSchema& schema, size_t num_outputs, size_t output);
+
+}  // namespace litz

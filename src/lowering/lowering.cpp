@@ -1,0 +1,325 @@
+#include "lowering/lowering.h"
+
+#include <algorithm>
+
+#include "graph/op_traits.h"
+#include "lowering/lowering_context.h"
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+constexpr const char* kOnPurpose = "";
+
+std::vector<Index> placeholders(IndexContext& context, std::span<const Index> sizes) {
+  return make_loops(context, sizes).variables;
+}
+
+std::vector<Index> substitute_all(std::span<const Index> expressions, std::span<const Index> from,
+                                  std::span<const Index> to) {
+  Substitution substitution;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i].is_symbol()) substitution.set(from[i], to[i]);
+  }
+  std::vector<Index> out;
+  out.reserve(expressions.size());
+  for (Index e : expressions) out.push_back(substitution.apply(e));
+  return out;
+}
+
+// True if the strides walk the same memory: those of dimensions of size 1 do not matter.
+bool same_strides(std::span<const Index> sizes, std::span<const Index> a,
+                  std::span<const Index> b) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!sizes[i].is_constant(1) && a[i] != b[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// ---- the walk over the graph
+// ---------------------------------------------------------------------------------------------------
+
+LoweringContext::LoweringContext(const Graph& graph, const LoweringOptions& options)
+    : graph_(graph), options_(options), program_(graph.shared_context()), values_(graph) {}
+
+LoweringResult LoweringContext::run() {
+  for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
+    const NodeId id(i);
+    switch (graph_.node(id).kind) {
+      case NodeKind::kInput:
+        add_input(id);
+        break;
+      case NodeKind::kConstant:
+        add_constant(id);
+        break;
+      case NodeKind::kCall:
+        lower_call(id);
+        break;
+    }
+  }
+  add_outputs();
+  return {std::move(program_), std::move(fallbacks_)};
+}
+
+void LoweringContext::add_input(NodeId id) {
+  const Node& node = graph_.node(id);
+  const ValueMeta& meta = node.outputs[0];
+  const uint32_t number = static_cast<uint32_t>(program_.inputs.size());
+  if (meta.kind == ValueMeta::Kind::kInt) {
+    program_.inputs.push_back({node.name, {}, meta.integer});
+    set_index({id, 0}, meta.integer);
+    return;
+  }
+  if (!meta.is_tensor())
+    throw UserError("input " + node.name + " is neither a tensor nor an integer");
+  if (meta.tensor.layout != TensorLayout::kStrided)
+    throw UserError("input " + node.name + " is not a strided tensor");
+  Buffer buffer;
+  buffer.name = fresh_name(node.name);
+  buffer.dtype = meta.tensor.dtype;
+  buffer.sizes = meta.tensor.sizes;
+  buffer.strides = meta.tensor.strides;
+  buffer.kind = BufferKind::kInput;
+  buffer.number = number;
+  const BufferId added = program_.add_buffer(std::move(buffer));
+  if (!meta.tensor.offset.is_constant(0)) storage_offsets_[added.value] = meta.tensor.offset;
+  program_.inputs.push_back({node.name, added, {}});
+  set({id, 0}, whole(added));
+}
+
+void LoweringContext::add_constant(NodeId id) {
+  const Node& node = graph_.node(id);
+  const TensorMeta& meta = node.outputs[0].tensor;
+  Buffer buffer;
+  buffer.name = fresh_name(node.name);
+  buffer.dtype = meta.dtype;
+  buffer.sizes = meta.sizes;
+  buffer.strides = contiguous_strides(program_.indices(), meta.sizes);
+  buffer.kind = BufferKind::kConstant;
+  buffer.bytes = node.constant_bytes;
+  set({id, 0}, whole(program_.add_buffer(std::move(buffer))));
+}
+
+void LoweringContext::lower_call(NodeId id) {
+  const Node& node = graph_.node(id);
+  origin_ = node.name + (node.stack.empty() ? "" : ": " + node.stack);
+  const std::string op = node.schema->full_name();
+  if (options_.fallback_everything ||
+      std::find_if(options_.fallback_ops.begin(), options_.fallback_ops.end(),
+                   [&](const std::string& name) {
+                     return name == op || name == node.schema->name;
+                   }) != options_.fallback_ops.end()) {
+    call_library(id, "an option asks for the library");
+    return;
+  }
+  const LoweringFunction function = find_lowering(op);
+  if (function == nullptr) {
+    call_library(id, "Litz has no lowering for it");
+    return;
+  }
+  if (function == lower_to_library) {
+    call_library(id, kOnPurpose);
+    return;
+  }
+  const bool native = std::all_of(
+      node.outputs.begin(), node.outputs.end(),
+      [](const ValueMeta& meta) { return !meta.is_tensor() || is_native(meta.tensor.dtype); });
+  if (!native) {
+    call_library(id, "its result has a dtype that Litz does not compute with");
+    return;
+  }
+  for (const Argument& argument : node.arguments) {
+    const auto* value = std::get_if<Value>(&argument.v);
+    if (value != nullptr && graph_.meta(*value).is_tensor() &&
+        !is_native(graph_.meta(*value).tensor.dtype)) {
+      call_library(id, "an argument has a dtype that Litz does not compute with");
+      return;
+    }
+  }
+  OpCall call(*this, id);
+  if (const std::optional<Unsupported> refused = function(call)) call_library(id, refused->reason);
+}
+
+void LoweringContext::call_library(NodeId id, std::string reason) {
+  const Node& node = graph_.node(id);
+  const OpSchema& schema = *node.schema;
+  if (!reason.empty()) fallbacks_.push_back({schema.full_name(), node.name, node.stack, reason});
+  ExternKernel kernel;
+  kernel.name = schema.name;
+  kernel.overload = schema.overload;
+  kernel.schema = to_string(schema);
+  kernel.node = node.name;
+  kernel.reason = std::move(reason);
+  for (size_t i = 0; i < node.arguments.size(); ++i) {
+    kernel.arguments.push_back(extern_argument(node.arguments[i]));
+    if (!schema.arguments[i].is_mutated) continue;
+    if (const auto* view = std::get_if<BufferView>(&kernel.arguments.back().v))
+      kernel.mutated.push_back(view->buffer);
+  }
+  kernel.results_are_views =
+      std::any_of(schema.returns.begin(), schema.returns.end(),
+                  [](const SchemaArgument& r) { return !r.alias_set.empty() && !r.is_mutated; });
+  kernel.has_side_effects = !cannot_fail(schema);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValueMeta& meta = node.outputs[i];
+    if (!meta.is_tensor()) {
+      if (meta.kind == ValueMeta::Kind::kInt) {
+        throw UserError("the graph computes with an integer that " + schema.full_name() +
+                        " (node " + node.name +
+                        ") takes from a tensor's values; Litz has no way to do that yet");
+      }
+      kernel.outputs.emplace_back();
+      continue;
+    }
+    Buffer buffer;
+    buffer.name = fresh_name(node.name);
+    buffer.dtype = meta.tensor.dtype;
+    buffer.sizes = meta.tensor.sizes;
+    buffer.strides = kernel.results_are_views
+                         ? contiguous_strides(program_.indices(), meta.tensor.sizes)
+                         : meta.tensor.strides;
+    buffer.kind = BufferKind::kExtern;
+    const BufferId added = program_.add_buffer(std::move(buffer));
+    kernel.outputs.push_back(added);
+    set({id, static_cast<uint32_t>(i)}, whole(added));
+  }
+  program_.add_operation({std::move(kernel), origin_});
+}
+
+ExternArgument LoweringContext::extern_argument(const Argument& argument) {
+  return std::visit(
+      [&](const auto& a) -> ExternArgument {
+        using T = std::decay_t<decltype(a)>;
+        if constexpr (std::is_same_v<T, Value>) {
+          const auto& held = values_[a];
+          if (const auto* index = std::get_if<Index>(&held)) return {*index};
+          return {strided(tensor(a), graph_.tensor(a))};
+        } else if constexpr (std::is_same_v<T, int64_t>) {
+          return {program_.indices().constant(a)};
+        } else if constexpr (std::is_same_v<T, DeviceArg>) {
+          return {ExternDevice{a.value}};
+        } else if constexpr (std::is_same_v<T, LayoutArg>) {
+          return {ExternLayout{a.value}};
+        } else if constexpr (std::is_same_v<T, MemoryFormatArg>) {
+          return {ExternMemoryFormat{a.value}};
+        } else if constexpr (std::is_same_v<T, ArgumentList>) {
+          ExternList list;
+          for (const Argument& entry : a) list.push_back(extern_argument(entry));
+          return {std::move(list)};
+        } else if constexpr (std::is_constructible_v<decltype(ExternArgument::v), T>) {
+          return {a};
+        } else {
+          throw UserError("an argument of a kind that a library call cannot pass on");
+        }
+      },
+      argument.v);
+}
+
+void LoweringContext::add_outputs() {
+  for (const Argument& output : graph_.outputs()) {
+    if (output.is_none()) {
+      program_.outputs.push_back({});
+    } else if (const auto* value = std::get_if<Value>(&output.v)) {
+      if (const auto* index = std::get_if<Index>(&values_[*value])) {
+        program_.outputs.push_back({*index});
+      } else {
+        origin_ = "output";
+        program_.outputs.push_back({strided(tensor(*value), graph_.tensor(*value))});
+      }
+    } else if (const auto* index = std::get_if<Index>(&output.v)) {
+      program_.outputs.push_back({*index});
+    } else if (const auto* integer = std::get_if<int64_t>(&output.v)) {
+      program_.outputs.push_back({program_.indices().constant(*integer)});
+    } else {
+      throw UserError("the graph returns something that is neither a tensor nor an integer");
+    }
+  }
+}
+
+// ---- values
+// ----------------------------------------------------------------------------------------------------------------------
+
+const TensorValue& LoweringContext::tensor(Value value) const {
+  const auto* tensor = std::get_if<TensorValue>(&values_[value]);
+  LITZ_CHECK(tensor != nullptr,
+             "value of node " + graph_.node(value.node).name + " is not a tensor");
+  return *tensor;
+}
+
+void LoweringContext::set(Value value, TensorValue tensor) {
+  const TensorMeta& meta = graph_.tensor(value);
+  const std::string& name = graph_.node(value.node).name;
+  LITZ_CHECK(tensor.dtype == meta.dtype, "result of " + name + " is " +
+                                             std::string(to_string(tensor.dtype)) +
+                                             ", eager gives " + std::string(to_string(meta.dtype)));
+  LITZ_CHECK(tensor.sizes == meta.sizes, "result of " + name + " has other sizes than in eager");
+  if (tensor.strided && !same_strides(meta.sizes, tensor.strided->strides, meta.strides))
+    tensor.strided.reset();
+  values_[value] = std::move(tensor);
+}
+
+void LoweringContext::set_index(Value value, Index index) { values_[value] = index; }
+
+Index LoweringContext::storage_offset(BufferId buffer) const {
+  const auto found = storage_offsets_.find(buffer.value);
+  return found == storage_offsets_.end() ? program_.indices().constant(0) : found->second;
+}
+
+TensorValue LoweringContext::whole(BufferId id) const {
+  const Buffer& buffer = program_.buffer(id);
+  TensorValue value;
+  value.buffer = id;
+  value.dtype = buffer.dtype;
+  value.sizes = buffer.sizes;
+  value.coordinates = placeholders(program_.indices(), buffer.sizes);
+  value.strided =
+      BufferView{id, buffer.dtype, buffer.sizes, buffer.strides, program_.indices().constant(0)};
+  return value;
+}
+
+TensorValue LoweringContext::add_pointwise(Buffer buffer, const OpCall::Body& body) {
+  const LoopNest loops = make_loops(program_.indices(), buffer.sizes);
+  const Expr value = body(loops.variables);
+  LITZ_CHECK(value.dtype() == buffer.dtype,
+             "lowering of " + origin_ + " computes " + std::string(to_string(value.dtype())) +
+                 " where " + std::string(to_string(buffer.dtype)) + " is wanted");
+  const BufferId id = program_.add_buffer(std::move(buffer));
+  program_.add_operation({Pointwise{id, loops, value}, origin_});
+  return whole(id);
+}
+
+BufferView LoweringContext::strided(const TensorValue& value, const TensorMeta& meta) {
+  if (value.strided && same_strides(meta.sizes, value.strided->strides, meta.strides))
+    return *value.strided;
+  Buffer buffer;
+  buffer.name = fresh_name("copy");
+  buffer.dtype = value.dtype;
+  buffer.sizes = meta.sizes;
+  buffer.strides = meta.strides;
+  // An expanded dimension has stride 0 in eager; memory of our own holds every element once.
+  const bool overlaps = std::any_of(buffer.strides.begin(), buffer.strides.end(),
+                                    [](Index s) { return s.is_constant(0); });
+  if (overlaps) buffer.strides = contiguous_strides(program_.indices(), meta.sizes);
+  const TensorValue source = value;
+  const TensorValue copy = add_pointwise(std::move(buffer), [&](std::span<const Index> position) {
+    const std::vector<Index> from = placeholders(program_.indices(), source.sizes);
+    const std::vector<Index> coordinates = substitute_all(source.coordinates, from, position);
+    const Expr loaded =
+        program_.exprs().load(source.buffer, program_.buffer(source.buffer).dtype, coordinates);
+    return program_.exprs().bitcast(loaded, source.dtype);
+  });
+  return *copy.strided;
+}
+
+std::string LoweringContext::fresh_name(std::string_view stem) {
+  const uint32_t count = names_[std::string(stem)]++;
+  return count == 0 ? std::string(stem) : std::string(stem) + "_" + std::to_string(count);
+}
+
+LoweringResult lower_graph(const Graph& graph, const LoweringOptions& options) {
+  return LoweringContext(graph, options).run();
+}
+
+}  // namespace litz

@@ -1,0 +1,64 @@
+// The state of one lowering: the program so far, and what every value of the graph became.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/value_map.h"
+#include "lowering/lowering.h"
+
+namespace litz {
+
+class LoweringContext {
+ public:
+  LoweringContext(const Graph& graph, const LoweringOptions& options);
+
+  LoweringResult run();
+
+  const Graph& graph() const { return graph_; }
+  Program& program() { return program_; }
+
+  const TensorValue& tensor(Value value) const;
+  void set(Value value, TensorValue tensor);
+  void set_index(Value value, Index index);
+
+  // Makes sure that a value lies in memory as eager has it, by a copy where it does not, and gives
+  // that window.
+  BufferView strided(const TensorValue& value, const TensorMeta& meta);
+
+  // A whole buffer as a value.
+  TensorValue whole(BufferId buffer) const;
+  TensorValue add_pointwise(Buffer buffer, const OpCall::Body& body);
+
+  // Where the storage of a buffer begins in eager's terms: an input may be a window of a larger
+  // storage.
+  Index storage_offset(BufferId buffer) const;
+
+  std::string origin() const { return origin_; }
+  std::string fresh_name(std::string_view stem);
+
+ private:
+  void add_input(NodeId id);
+  void add_constant(NodeId id);
+  void lower_call(NodeId id);
+  void call_library(NodeId id, std::string reason);
+  ExternArgument extern_argument(const Argument& argument);
+  void add_outputs();
+
+  const Graph& graph_;
+  const LoweringOptions& options_;
+  Program program_;
+  ValueMap<std::variant<std::monostate, TensorValue, Index>> values_;
+  std::unordered_map<uint32_t, Index> storage_offsets_;  // by buffer; absent means 0
+  std::unordered_map<std::string, uint32_t> names_;
+  std::vector<LoweringNote> fallbacks_;
+  std::string origin_;
+};
+
+// For the library family: makes the call an ExternKernel on purpose, without a reason to report.
+std::optional<Unsupported> lower_to_library(OpCall& call);
+
+}  // namespace litz

@@ -1,0 +1,29 @@
+#include <unordered_map>
+
+#include "lowering/lowering.h"
+
+namespace litz {
+namespace {
+
+using Table = std::unordered_map<std::string_view, LoweringFunction>;
+
+Table build_table() {
+  Table table;
+  for (const std::span<const LoweringRow> family :
+       {pointwise_lowerings(), view_lowerings(), creation_lowerings(), join_lowerings(),
+        reduction_lowerings(), normalization_lowerings(), activation_lowerings(),
+        indexing_lowerings(), pooling_lowerings(), library_lowerings()}) {
+    for (const LoweringRow& row : family) table.emplace(row.op, row.function);
+  }
+  return table;
+}
+
+}  // namespace
+
+LoweringFunction find_lowering(std::string_view op) {
+  static const Table table = build_table();
+  const auto found = table.find(op);
+  return found == table.end() ? nullptr : found->second;
+}
+
+}  // namespace litz

@@ -1,0 +1,32 @@
+#include "passes/pipeline.h"
+
+#include "passes/eliminate_common_subexpressions.h"
+#include "passes/eliminate_dead_nodes.h"
+#include "passes/remove_noops.h"
+
+namespace litz {
+namespace {
+
+constexpr GraphPass kPasses[] = {
+    // First, so that equal calls on a tensor and on a copy of it become the same call.
+    {"remove_noops", "Uses the argument instead of a view or copy that is the same tensor.",
+     remove_noops},
+    {"eliminate_common_subexpressions", "Uses the first of several equal calls.",
+     eliminate_common_subexpressions},
+    // Last: the passes before may leave nodes without users.
+    {"eliminate_dead_nodes", "Removes calls that nobody uses and that cannot fail.",
+     eliminate_dead_nodes},
+};
+
+}  // namespace
+
+std::span<const GraphPass> graph_passes() { return kPasses; }
+
+const GraphPass* find_graph_pass(std::string_view name) {
+  for (const GraphPass& pass : kPasses) {
+    if (pass.name == name) return &pass;
+  }
+  return nullptr;
+}
+
+}  // namespace litz

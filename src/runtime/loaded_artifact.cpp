@@ -1,0 +1,40 @@
+#include "runtime/loaded_artifact.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "support/error.h"
+
+namespace litz {
+
+std::shared_ptr<const LoadedArtifact> LoadedArtifact::load(const std::string& path) {
+  // dlopen searches the library path for a name without a slash; an absolute path means this file.
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  if (error || !std::filesystem::is_regular_file(absolute, error)) {
+    throw UserError("cannot load compiled graph " + path + ": there is no such file");
+  }
+  void* library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw UserError("cannot load compiled graph " + path + ": " + dlerror());
+  }
+  const auto* table = static_cast<const LitzArtifact*>(dlsym(library, "litz_artifact"));
+  std::string fault;
+  if (table == nullptr) {
+    fault = "it exports no symbol litz_artifact";
+  } else if (table->abi_version != LITZ_ABI_VERSION) {
+    fault = "it has ABI version " + std::to_string(table->abi_version) + ", this runtime has " +
+            std::to_string(LITZ_ABI_VERSION) + "; compile the graph again";
+  }
+  if (!fault.empty()) {
+    dlclose(library);
+    throw UserError("cannot load compiled graph " + path + ": " + fault);
+  }
+  return std::shared_ptr<const LoadedArtifact>(new LoadedArtifact(path, library, table));
+}
+
+LoadedArtifact::~LoadedArtifact() { dlclose(library_); }
+
+}  // namespace litz

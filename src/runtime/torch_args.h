@@ -1,0 +1,79 @@
+// Arguments and results of a library op, between the artifact's form and torch's: tensor handles
+// and the stack that the dispatcher takes.
+#pragma once
+
+#include <litz/artifact.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/torch_api.h"
+
+namespace litz {
+
+// The types of torch's schema language that the dispatcher's C interface carries.
+enum class TorchBaseType : uint8_t {
+  kTensor,
+  kInt,
+  kFloat,
+  kBool,
+  kString,
+  kDType,
+  kLayout,
+  kMemoryFormat,
+  kDevice,
+  kOther,  // Scalar, Generator, Dict, ...: only Python carries them
+};
+
+struct TorchType {
+  TorchBaseType base = TorchBaseType::kOther;
+  bool optional_element = false;  // "Tensor?[]"
+  bool list = false;              // "int[2]"
+  bool optional = false;          // "int?", "int[]?"
+};
+
+// Parses a type as a schema writes it, for example "Tensor(a!)", "SymInt[2]?", "ScalarType?".
+TorchType parse_torch_type(std::string_view text);
+
+// Tensors made for the length of one call: views of workspace memory.
+class TorchTemporaries {
+ public:
+  explicit TorchTemporaries(const TorchApi& api) : api_(api) {}
+  ~TorchTemporaries();
+  TorchTemporaries(const TorchTemporaries&) = delete;
+  TorchTemporaries& operator=(const TorchTemporaries&) = delete;
+
+  // The tensor's own handle, or a non-owning one for its memory; nullptr where torch refuses.
+  TorchTensor handle(const LitzTensor& tensor);
+
+ private:
+  const TorchApi& api_;
+  std::vector<TorchTensor> tensors_;
+};
+
+// True where every value of this type can go through the dispatcher of this torch.
+bool can_pack(const TorchApi& api, const TorchType& type);
+
+// Puts a value on the stack. The entry owns what it refers to: the dispatcher consumes it. False
+// where the value does not have the type or torch refuses; nothing is owned then.
+bool pack(const TorchApi& api, const TorchType& type, const LitzValue& value,
+          TorchTemporaries& temporaries, TorchStack* entry);
+
+// Frees an entry that no call has consumed.
+void discard(const TorchApi& api, const TorchType& type, TorchStack entry);
+
+// Gives the caller of a library op its result. Takes over `tensor`, a new reference: copies it into
+// memory that the caller named, or passes it on; an undefined tensor becomes LITZ_NONE. Returns an
+// empty string, or why it cannot be done.
+std::string deliver_tensor(const TorchApi& api, TorchTensor tensor, LitzValue* result);
+
+// Takes over the stack entries that an op of these return types left and delivers them, lists
+// flattened. Returns an empty string, or why it cannot be done.
+std::string unpack_results(const TorchApi& api, const std::vector<TorchType>& types,
+                           const TorchStack* stack, LitzValue* results, int32_t num_results);
+
+// True where unpack_results knows the type.
+bool can_unpack(const TorchType& type);
+
+}  // namespace litz

@@ -1,0 +1,183 @@
+#include "runtime/torch_ops.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace litz {
+namespace {
+
+bool is_tensor(const LitzValue& value, int32_t ndim) {
+  return value.kind == LITZ_TENSOR && value.u.tensor->ndim == ndim;
+}
+
+bool is_floating_tensor(const LitzValue& value) {
+  return value.kind == LITZ_TENSOR && is_floating(static_cast<DType>(value.u.tensor->dtype));
+}
+
+std::optional<double> number(const LitzValue& value) {
+  if (value.kind == LITZ_DOUBLE) return value.u.d;
+  if (value.kind == LITZ_INT) return static_cast<double>(value.u.i);
+  return std::nullopt;
+}
+
+// A tensor argument that may be None, as torch's functions take it: a pointer to the handle.
+class OptionalHandle {
+ public:
+  OptionalHandle(const LitzValue& value, TorchTemporaries& temporaries)
+      : handle_(value.kind == LITZ_TENSOR ? temporaries.handle(*value.u.tensor) : nullptr) {}
+  TorchTensor* get() { return handle_ != nullptr ? &handle_ : nullptr; }
+
+ private:
+  TorchTensor handle_;
+};
+
+std::vector<int64_t> integers(const LitzValue& list) {
+  std::vector<int64_t> numbers;
+  for (int32_t i = 0; i < list.count; ++i) numbers.push_back(list.u.list[i].u.i);
+  return numbers;
+}
+
+bool is_integer_list(const LitzValue& value) {
+  if (value.kind != LITZ_LIST) return false;
+  for (int32_t i = 0; i < value.count; ++i) {
+    if (value.u.list[i].kind != LITZ_INT) return false;
+  }
+  return true;
+}
+
+CallOutcome deliver_new(const TorchApi& api, TorchTensor tensor, LitzValue* result) {
+  return deliver_tensor(api, tensor, result).empty() ? CallOutcome::kDone : CallOutcome::kFailed;
+}
+
+// Runs a function that writes a row-major matrix product, or a batch of them, into memory that the
+// caller named, or into a new tensor.
+template <class Compute>
+CallOutcome multiply(const TorchApi& api, const LitzTensor& left, const LitzTensor& right,
+                     LitzValue* result, TorchTemporaries& temporaries, Compute compute) {
+  if (result->u.result->data != nullptr) {
+    const TorchTensor out = temporaries.handle(*result->u.result);
+    return out != nullptr && compute(out) == 0 ? CallOutcome::kDone : CallOutcome::kFailed;
+  }
+  const int32_t ndim = left.ndim;
+  std::array<int64_t, 3> sizes{left.sizes[0], left.sizes[ndim - 2], right.sizes[ndim - 1]};
+  std::array<int64_t, 3> strides{sizes[1] * sizes[2], sizes[2], 1};
+  const int32_t skip = 3 - ndim;
+  TorchTensor out = nullptr;
+  if (api.empty_strided(ndim, sizes.data() + skip, strides.data() + skip,
+                        api.to_torch(static_cast<DType>(left.dtype)), api.cpu, kNoDeviceIndex,
+                        &out) != 0) {
+    return CallOutcome::kFailed;
+  }
+  if (compute(out) != 0) {
+    api.delete_tensor(out);
+    return CallOutcome::kFailed;
+  }
+  return deliver_new(api, out, result);
+}
+
+template <int32_t ndim>
+CallOutcome call_product(const TorchApi& api, const LitzValue* args, LitzValue* results,
+                         TorchTemporaries& temporaries) {
+  if (!is_tensor(args[0], ndim) || !is_tensor(args[1], ndim)) return CallOutcome::kNotHandled;
+  const TorchTensor left = temporaries.handle(*args[0].u.tensor);
+  const TorchTensor right = temporaries.handle(*args[1].u.tensor);
+  if (left == nullptr || right == nullptr) return CallOutcome::kFailed;
+  const auto function = ndim == 2 ? api.cpu_mm_out : api.cpu_bmm_out;
+  return multiply(api, *args[0].u.tensor, *args[1].u.tensor, results, temporaries,
+                  [&](TorchTensor out) { return function(out, left, right); });
+}
+
+// beta * self + alpha * (left @ right). Integer tensors refuse the floating-point factors that the
+// C function takes.
+template <int32_t ndim>
+CallOutcome call_sum_of_product(const TorchApi& api, const LitzValue* args, LitzValue* results,
+                                TorchTemporaries& temporaries) {
+  if (!is_floating_tensor(args[0]) || !is_tensor(args[1], ndim) || !is_tensor(args[2], ndim)) {
+    return CallOutcome::kNotHandled;
+  }
+  const std::optional<double> beta = number(args[3]);
+  const std::optional<double> alpha = number(args[4]);
+  if (!beta || !alpha) return CallOutcome::kNotHandled;
+  const TorchTensor self = temporaries.handle(*args[0].u.tensor);
+  const TorchTensor left = temporaries.handle(*args[1].u.tensor);
+  const TorchTensor right = temporaries.handle(*args[2].u.tensor);
+  if (self == nullptr || left == nullptr || right == nullptr) return CallOutcome::kFailed;
+  const auto function = ndim == 2 ? api.cpu_addmm_out : api.cpu_baddbmm_out;
+  return multiply(api, *args[1].u.tensor, *args[2].u.tensor, results, temporaries,
+                  [&](TorchTensor out) { return function(out, self, left, right, *beta, *alpha); });
+}
+
+CallOutcome call_convolution(const TorchApi& api, const LitzValue* args, LitzValue* results,
+                             TorchTemporaries& temporaries) {
+  if (args[0].kind != LITZ_TENSOR || args[1].kind != LITZ_TENSOR) return CallOutcome::kNotHandled;
+  for (int list : {3, 4, 5, 7}) {
+    if (!is_integer_list(args[list])) return CallOutcome::kNotHandled;
+  }
+  const TorchTensor input = temporaries.handle(*args[0].u.tensor);
+  const TorchTensor weight = temporaries.handle(*args[1].u.tensor);
+  if (input == nullptr || weight == nullptr) return CallOutcome::kFailed;
+  OptionalHandle bias(args[2], temporaries);
+  const std::vector<int64_t> stride = integers(args[3]);
+  const std::vector<int64_t> padding = integers(args[4]);
+  const std::vector<int64_t> dilation = integers(args[5]);
+  const std::vector<int64_t> output_padding = integers(args[7]);
+  const auto length = [](const std::vector<int64_t>& v) { return static_cast<int64_t>(v.size()); };
+  TorchTensor out = nullptr;
+  if (api.cpu_convolution(input, weight, bias.get(), stride.data(), length(stride), padding.data(),
+                          length(padding), dilation.data(), length(dilation), args[6].u.i != 0,
+                          output_padding.data(), length(output_padding), args[8].u.i, &out) != 0) {
+    return CallOutcome::kFailed;
+  }
+  return deliver_new(api, out, results);
+}
+
+CallOutcome call_flash_attention(const TorchApi& api, const LitzValue* args, LitzValue* results,
+                                 TorchTemporaries& temporaries) {
+  for (int i : {0, 1, 2}) {
+    if (args[i].kind != LITZ_TENSOR) return CallOutcome::kNotHandled;
+  }
+  const TorchTensor query = temporaries.handle(*args[0].u.tensor);
+  const TorchTensor key = temporaries.handle(*args[1].u.tensor);
+  const TorchTensor value = temporaries.handle(*args[2].u.tensor);
+  if (query == nullptr || key == nullptr || value == nullptr) return CallOutcome::kFailed;
+  OptionalHandle mask(args[5], temporaries);
+  std::optional<double> scale = number(args[6]);
+  TorchTensor out = nullptr;
+  TorchTensor logsumexp = nullptr;
+  if (api.cpu_flash_attention(query, key, value, number(args[3]).value_or(0.0), args[4].u.i != 0,
+                              mask.get(), scale ? &*scale : nullptr, &out, &logsumexp) != 0) {
+    return CallOutcome::kFailed;
+  }
+  const CallOutcome first = deliver_new(api, out, &results[0]);
+  const CallOutcome second = deliver_new(api, logsumexp, &results[1]);
+  return first == CallOutcome::kDone ? second : first;
+}
+
+struct Entry {
+  std::string_view name;
+  bool present;
+  DirectOp call;
+};
+
+}  // namespace
+
+DirectOp find_direct_op(const TorchApi& api, std::string_view name, std::string_view overload) {
+  if (!overload.empty()) return nullptr;
+  const Entry entries[] = {
+      {"aten::mm", api.cpu_mm_out != nullptr, call_product<2>},
+      {"aten::bmm", api.cpu_bmm_out != nullptr, call_product<3>},
+      {"aten::addmm", api.cpu_addmm_out != nullptr, call_sum_of_product<2>},
+      {"aten::baddbmm", api.cpu_baddbmm_out != nullptr, call_sum_of_product<3>},
+      {"aten::convolution", api.cpu_convolution != nullptr, call_convolution},
+      {"aten::_scaled_dot_product_flash_attention_for_cpu", api.cpu_flash_attention != nullptr,
+       call_flash_attention},
+  };
+  for (const Entry& entry : entries) {
+    if (entry.name == name) return entry.present ? entry.call : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace litz

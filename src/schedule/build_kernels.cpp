@@ -1,0 +1,359 @@
+#include "schedule/build_kernels.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "support/error.h"
+#include "symbolic/loops.h"
+
+namespace litz {
+namespace {
+
+Substitution as_substitution(const LoopMapping& mapping) {
+  Substitution substitution;
+  for (const auto& [variable, value] : mapping) substitution.set(variable, value);
+  return substitution;
+}
+
+// Builds one kernel over a group's loop variables, then rewrites it to simplified loops.
+class KernelBuilder {
+ public:
+  KernelBuilder(const Program& program, std::span<const Index> outer, std::span<const Index> inner)
+      : program_(program),
+        exprs_(program.exprs()),
+        outer_(outer.begin(), outer.end()),
+        inner_(inner.begin(), inner.end()) {}
+
+  // The expression over the group's variables: loads of values made here are those values, others
+  // are by offset.
+  Expr rewrite(Expr value, const LoopMapping& mapping) {
+    ExprRewriter rewriter(exprs_, as_substitution(mapping),
+                          [&](BufferId id, std::span<const Index> position,
+                              std::span<const Expr> runtime, Expr original) {
+                            const auto made = values_.find(id.value);
+                            if (made != values_.end()) return made->second;
+                            return exprs_.load(id, original.dtype(), {offset_of(id, position)},
+                                               {runtime.begin(), runtime.end()});
+                          });
+    return rewriter.apply(value);
+  }
+
+  Index offset_of(BufferId id, std::span<const Index> position) const {
+    return dot(program_.indices(), position, program_.buffer(id).strides);
+  }
+
+  uint32_t add_reduction(KernelReduction reduction) {
+    reduction.stage = stage_of(reduction.value);
+    kernel_.reductions.push_back(std::move(reduction));
+    return static_cast<uint32_t>(kernel_.reductions.size() - 1);
+  }
+
+  void add_store(KernelStore store) {
+    store.stage = stage_of(store.value);
+    for (Expr index : store.runtime_indices) store.stage = std::max(store.stage, stage_of(index));
+    kernel_.stores.push_back(std::move(store));
+  }
+
+  void define(BufferId buffer, Expr value) { values_[buffer.value] = value; }
+  void add_origin(const std::string& origin) { kernel_.origins.push_back(origin); }
+  void set_sequential() { kernel_.sequential = true; }
+  ExprContext& exprs() { return exprs_; }
+
+  Kernel finish() {
+    for (const KernelStore& store : kernel_.stores) {
+      if (store.inner) kernel_.num_stages = std::max(kernel_.num_stages, store.stage + 1);
+    }
+    for (const KernelReduction& reduction : kernel_.reductions) {
+      kernel_.num_stages = std::max(kernel_.num_stages, reduction.stage + 1);
+    }
+    simplify();
+    collect_accesses();
+    return std::move(kernel_);
+  }
+
+ private:
+  // The first stage in which the expression can be evaluated.
+  uint32_t stage_of(Expr root) {
+    visit_postorder(std::span<const Expr>(&root, 1), [&](Expr e) {
+      if (stages_.contains(e)) return;
+      uint32_t stage = 0;
+      if (e.op() == ExprOp::kReduced) {
+        const KernelReduction& reduction = kernel_.reductions[e.number()];
+        stage = reduction.stage + (reduction.running ? 0 : 1);
+      }
+      for (Expr operand : e.operands()) stage = std::max(stage, stages_.at(operand));
+      stages_.emplace(e, stage);
+    });
+    return stages_.at(root);
+  }
+
+  std::vector<Expr> roots() const {
+    std::vector<Expr> all;
+    for (const KernelReduction& reduction : kernel_.reductions) all.push_back(reduction.value);
+    for (const KernelStore& store : kernel_.stores) {
+      all.push_back(store.value);
+      all.insert(all.end(), store.runtime_indices.begin(), store.runtime_indices.end());
+    }
+    return all;
+  }
+
+  // Every index expression of the kernel over the group's variables; stores first.
+  std::vector<Index> all_indices() const {
+    std::vector<Index> all;
+    for (const KernelStore& store : kernel_.stores) all.push_back(store.offset);
+    for (const KernelReduction& reduction : kernel_.reductions) {
+      if (reduction.position.valid()) all.push_back(reduction.position);
+    }
+    const std::vector<Index> used = collect_indices(roots());
+    all.insert(all.end(), used.begin(), used.end());
+    return all;
+  }
+
+  void simplify() {
+    IndexContext& context = program_.indices();
+    std::vector<Index> expressions = all_indices();
+    std::vector<Index> variables = outer_;
+    variables.insert(variables.end(), inner_.begin(), inner_.end());
+    std::vector<size_t> boundaries = {outer_.size()};
+    LoopMapping total;
+    for (Index v : variables) {
+      if (v.is_symbol()) total.emplace_back(v, v);
+    }
+    // Loops are ordered by stride between two rounds: the first splits, the second merges what the
+    // order made neighbours.
+    for (int round = 0; round < 2; ++round) {
+      std::vector<size_t> new_boundaries;
+      LoopRewrite rewrite =
+          simplify_loops(context, variables, boundaries, expressions, &new_boundaries);
+      if (round == 0 && !kernel_.sequential)
+        sort_by_stride(context, rewrite, new_boundaries[0], expressions);
+      Substitution substitution;
+      for (const auto& [variable, value] : rewrite.replacements) substitution.set(variable, value);
+      for (auto& [variable, value] : total) value = substitution.apply(value);
+      for (Index& e : expressions) e = substitution.apply(e);
+      variables = rewrite.variables;
+      boundaries = new_boundaries;
+    }
+    ExprRewriter rewriter(exprs_, as_substitution(total));
+    Substitution substitution = as_substitution(total);
+    for (KernelReduction& reduction : kernel_.reductions) {
+      reduction.value = rewriter.apply(reduction.value);
+      if (reduction.position.valid()) reduction.position = substitution.apply(reduction.position);
+    }
+    for (KernelStore& store : kernel_.stores) {
+      store.value = rewriter.apply(store.value);
+      store.offset = substitution.apply(store.offset);
+      for (Expr& index : store.runtime_indices) index = rewriter.apply(index);
+    }
+    for (size_t i = 0; i < variables.size(); ++i) {
+      std::vector<KernelLoop>& loops = i < boundaries[0] ? kernel_.outer : kernel_.inner;
+      loops.push_back({variables[i], variables[i].extent()});
+    }
+  }
+
+  // Orders the loops on each side of the boundary so that the innermost has the smallest stride, in
+  // the first store for outer loops and in most loads for inner ones, and renumbers them.
+  void sort_by_stride(IndexContext& context, LoopRewrite& rewrite, size_t boundary,
+                      std::span<const Index> expressions) const {
+    Substitution substitution;
+    for (const auto& [variable, value] : rewrite.replacements) substitution.set(variable, value);
+    std::vector<Index> rewritten;
+    for (Index e : expressions) rewritten.push_back(substitution.apply(e));
+    const auto stride_in = [&](Index variable, bool inner) -> int64_t {
+      // Outer loops follow the stores, inner loops the loads.
+      const size_t stores = kernel_.stores.size();
+      int64_t best = -1;
+      for (size_t i = 0; i < rewritten.size(); ++i) {
+        if (inner == (i < stores) && !(inner && rewritten.size() == stores)) continue;
+        if (!inner && i >= stores) break;
+        if (!rewritten[i].depends_on(variable)) continue;
+        const auto linear = linear_in(rewritten[i], variable);
+        if (!linear) continue;
+        const ValueRange range = linear->stride.range();
+        const int64_t magnitude = linear->stride.is_constant()
+                                      ? std::abs(linear->stride.constant())
+                                      : std::max<int64_t>(range.lo, 1) * 1024;
+        best = best < 0 ? magnitude : std::min(best, magnitude);
+        if (!inner) break;
+      }
+      return best;
+    };
+    std::vector<size_t> order(rewrite.variables.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::vector<int64_t> strides;
+    for (size_t i = 0; i < order.size(); ++i)
+      strides.push_back(stride_in(rewrite.variables[i], i >= boundary));
+    const auto by_stride = [&](size_t a, size_t b) {
+      return strides[a] >= 0 && strides[b] >= 0 && strides[a] > strides[b];
+    };
+    insertion_sort(order, 0, boundary, by_stride);
+    insertion_sort(order, boundary, order.size(), by_stride);
+    std::vector<Index> renumbered(order.size());
+    Substitution renumber;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const Index old = rewrite.variables[order[i]];
+      renumbered[i] = context.variable(static_cast<uint32_t>(i), old.extent());
+      renumber.set(old, renumbered[i]);
+    }
+    for (auto& [variable, value] : rewrite.replacements) value = renumber.apply(value);
+    rewrite.variables = std::move(renumbered);
+  }
+
+  // Stable for a comparison that is only partial.
+  template <class Before>
+  static void insertion_sort(std::vector<size_t>& order, size_t begin, size_t end,
+                             const Before& before) {
+    for (size_t i = begin + 1; i < end; ++i) {
+      for (size_t j = i; j > begin && before(order[j], order[j - 1]); --j)
+        std::swap(order[j], order[j - 1]);
+    }
+  }
+
+  void collect_accesses() {
+    std::unordered_set<uint32_t> seen;
+    visit_postorder(roots(), [&](Expr e) {
+      if (e.op() == ExprOp::kLoad && seen.insert(e.buffer().value).second)
+        kernel_.reads.push_back(e.buffer());
+    });
+    std::unordered_set<uint32_t> stored;
+    for (const KernelStore& store : kernel_.stores) {
+      if (stored.insert(store.buffer.value).second) kernel_.writes.push_back(store.buffer);
+    }
+  }
+
+  const Program& program_;
+  ExprContext& exprs_;
+  std::vector<Index> outer_;
+  std::vector<Index> inner_;
+  Kernel kernel_;
+  std::unordered_map<uint32_t, Expr> values_;  // by buffer
+  std::unordered_map<Expr, uint32_t> stages_;
+};
+
+Index row_major_position(IndexContext& context, const LoopNest& loops) {
+  return dot(context, loops.variables, contiguous_strides(context, loops.extents));
+}
+
+Kernel build_loops(const Program& program, const FusionGroup& group,
+                   const std::vector<bool>& needed) {
+  IndexContext& context = program.indices();
+  KernelBuilder builder(program, group.outer, group.inner);
+  Index saved = context.constant(0);
+  for (const GroupMember& member : group.members) {
+    const Operation& operation = program.operations()[member.operation];
+    builder.add_origin(operation.origin);
+    Substitution at = as_substitution(member.mapping);
+    const auto finish = [&](BufferId output, const LoopNest& loops, Expr value, bool inner) {
+      builder.define(output, value);
+      const Buffer& buffer = program.buffer(output);
+      const Index bytes = product(context, buffer.sizes) * size_of(buffer.dtype);
+      if (!needed[output.value]) {
+        saved = saved + bytes * 2;
+        return;
+      }
+      std::vector<Index> position;
+      for (Index v : loops.variables) position.push_back(at.apply(v));
+      KernelStore store;
+      store.buffer = output;
+      store.offset = builder.offset_of(output, position);
+      store.value = value;
+      store.inner = inner;
+      builder.add_store(std::move(store));
+    };
+    if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
+      finish(op->output, op->loops, builder.rewrite(op->value, member.mapping), member.inner);
+      continue;
+    }
+    const Reduction& op = std::get<Reduction>(operation.v);
+    KernelReduction reduction;
+    reduction.kind = op.kind;
+    reduction.value = builder.rewrite(op.value, member.mapping);
+    if (op.kind == ReductionKind::kArgMax || op.kind == ReductionKind::kArgMin) {
+      reduction.position = at.apply(row_major_position(context, op.reduction));
+    }
+    const DType dtype = result_dtype(op.kind, op.value.dtype());
+    const uint32_t number = builder.add_reduction(std::move(reduction));
+    finish(op.output, op.loops, builder.exprs().reduced(number, dtype), false);
+  }
+  Kernel kernel = builder.finish();
+  kernel.bytes_saved = saved;
+  return kernel;
+}
+
+Kernel build_scan(const Program& program, const FusionGroup& group) {
+  const Operation& operation = program.operations()[group.members[0].operation];
+  const Scan& op = std::get<Scan>(operation.v);
+  KernelBuilder builder(program, group.outer, group.inner);
+  builder.add_origin(operation.origin);
+  KernelReduction reduction;
+  reduction.kind = op.kind == ScanKind::kSum ? ReductionKind::kSum : ReductionKind::kProd;
+  reduction.value = builder.rewrite(op.value, {});
+  reduction.running = true;
+  const uint32_t number = builder.add_reduction(std::move(reduction));
+  KernelStore store;
+  store.buffer = op.output;
+  store.offset = builder.offset_of(op.output, op.loops.variables);
+  store.value = builder.exprs().reduced(number, op.value.dtype());
+  store.inner = true;
+  builder.add_store(std::move(store));
+  Kernel kernel = builder.finish();
+  kernel.bytes_saved = program.indices().constant(0);
+  return kernel;
+}
+
+std::vector<Kernel> build_scatter(const Program& program, const FusionGroup& group) {
+  const Operation& operation = program.operations()[group.members[0].operation];
+  const Scatter& op = std::get<Scatter>(operation.v);
+  const Index nothing = program.indices().constant(0);
+  std::vector<Kernel> kernels;
+  if (op.initial.valid()) {
+    KernelBuilder builder(program, op.initial_loops.variables, {});
+    builder.add_origin(operation.origin);
+    KernelStore store;
+    store.buffer = op.output;
+    store.offset = builder.offset_of(op.output, op.initial_loops.variables);
+    store.value = builder.rewrite(op.initial, {});
+    builder.add_store(std::move(store));
+    kernels.push_back(builder.finish());
+    kernels.back().bytes_saved = nothing;
+  }
+  KernelBuilder builder(program, op.loops.variables, {});
+  builder.add_origin(operation.origin);
+  builder.set_sequential();
+  KernelStore store;
+  store.buffer = op.output;
+  store.offset = builder.offset_of(op.output, op.target);
+  for (Expr index : op.runtime_indices) store.runtime_indices.push_back(builder.rewrite(index, {}));
+  store.value = builder.rewrite(op.value, {});
+  store.mode = op.mode;
+  builder.add_store(std::move(store));
+  kernels.push_back(builder.finish());
+  kernels.back().bytes_saved = nothing;
+  return kernels;
+}
+
+}  // namespace
+
+std::vector<Kernel> build_kernels(const Program& program, const FusionGroup& group,
+                                  const std::vector<bool>& needed) {
+  switch (group.kind) {
+    case FusionGroup::Kind::kLoops: {
+      std::vector<Kernel> kernels;
+      kernels.push_back(build_loops(program, group, needed));
+      return kernels;
+    }
+    case FusionGroup::Kind::kScan: {
+      std::vector<Kernel> kernels;
+      kernels.push_back(build_scan(program, group));
+      return kernels;
+    }
+    case FusionGroup::Kind::kScatter:
+      return build_scatter(program, group);
+    case FusionGroup::Kind::kExtern:
+      break;
+  }
+  return {};
+}
+
+}  // namespace litz

@@ -1,0 +1,511 @@
+#include "schedule/fuse_loops.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "schedule/expr_cost.h"
+
+namespace litz {
+namespace {
+
+constexpr size_t kMaxMembers = 64;
+constexpr size_t kMaxCandidates = 4;
+// A second pass over a row pays only while the row stays in cache.
+constexpr int64_t kMaxRowElements = 256 * 1024;
+
+// One load of an operation.
+struct Access {
+  BufferId buffer;
+  std::vector<Index> position;
+  bool runtime = false;
+};
+
+// The loops of an operation that may share a kernel.
+struct Loops {
+  std::vector<Index> outer;
+  std::vector<Index> inner;  // of a reduction
+  std::vector<Index> all() const {
+    std::vector<Index> both = outer;
+    both.insert(both.end(), inner.begin(), inner.end());
+    return both;
+  }
+};
+
+// What a group knows about a buffer that one of its members writes.
+struct Written {
+  std::vector<Index> position;  // over the group's variables
+  bool full = false;            // written in the inner loop (or the group has none)
+};
+
+struct GroupState {
+  int nodes = 0;
+  std::unordered_map<uint32_t, Written> written;
+  std::unordered_map<uint32_t, std::vector<Index>>
+      reads;  // buffer -> one position it is read at, over the group's variables
+  std::unordered_set<uint32_t>
+      scattered_reads;  // buffers read at more than one position, or at runtime positions
+  bool has_consumers = false;
+};
+
+std::vector<Index> rewrite_all(Substitution& substitution, std::span<const Index> expressions) {
+  std::vector<Index> out;
+  out.reserve(expressions.size());
+  for (Index e : expressions) out.push_back(substitution.apply(e));
+  return out;
+}
+
+Substitution as_substitution(const LoopMapping& mapping) {
+  Substitution substitution;
+  for (const auto& [variable, value] : mapping) substitution.set(variable, value);
+  return substitution;
+}
+
+bool depends_on_any(Index expression, std::span<const Index> variables) {
+  return std::any_of(variables.begin(), variables.end(),
+                     [&](Index v) { return v.is_symbol() && expression.depends_on(v); });
+}
+
+bool has_division(Index e) {
+  switch (e.kind()) {
+    case IndexKind::kConstant:
+    case IndexKind::kSymbol:
+      return false;
+    case IndexKind::kFloorDiv:
+    case IndexKind::kMod:
+      return true;
+    case IndexKind::kSum:
+      return std::any_of(e.terms().begin(), e.terms().end(),
+                         [](const auto& term) { return has_division(term.second); });
+    case IndexKind::kProduct:
+    case IndexKind::kMin:
+    case IndexKind::kMax:
+      return std::any_of(e.operands().begin(), e.operands().end(), has_division);
+  }
+  return false;
+}
+
+bool has_division(const LoopMapping& mapping) {
+  return std::any_of(mapping.begin(), mapping.end(),
+                     [](const auto& m) { return has_division(m.second); });
+}
+
+class Fuser {
+ public:
+  Fuser(const Program& program, const ScheduleOptions& options)
+      : program_(program), options_(options), context_(program.indices()) {
+    result_.group_of_buffer.assign(program.buffers().size(), kNoGroup);
+  }
+
+  FusionResult run(const std::vector<OperationId>& operations) {
+    for (OperationId id : operations) visit(id);
+    return std::move(result_);
+  }
+
+ private:
+  // ---- one operation
+  // --------------------------------------------------------------------------------------------------
+
+  struct Candidate {
+    OperationId id;
+    Loops loops;
+    BufferId output;
+    bool reduction = false;
+    int nodes = 0;
+    std::vector<Access> accesses;
+    std::vector<uint32_t> producers;  // groups, each once
+  };
+
+  void visit(OperationId id) {
+    const Operation& operation = program_.operations()[id];
+    if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
+      place(candidate(id, op->loops.variables, {}, op->value, op->output, false));
+    } else if (const auto* op = std::get_if<Reduction>(&operation.v)) {
+      place(
+          candidate(id, op->loops.variables, op->reduction.variables, op->value, op->output, true));
+    } else if (std::holds_alternative<ExternKernel>(operation.v)) {
+      place_alone(id, FusionGroup::Kind::kExtern, {}, {});
+    } else if (const auto* op = std::get_if<Scan>(&operation.v)) {
+      std::vector<Index> outer = op->loops.variables;
+      const Index axis = outer[op->axis];
+      outer.erase(outer.begin() + op->axis);
+      place_alone(id, FusionGroup::Kind::kScan, outer, {axis});
+    } else {
+      place_alone(id, FusionGroup::Kind::kScatter, std::get<Scatter>(operation.v).loops.variables,
+                  {});
+    }
+  }
+
+  Candidate candidate(OperationId id, std::vector<Index> outer, std::vector<Index> inner,
+                      Expr value, BufferId output, bool reduction) {
+    Candidate c{id, {std::move(outer), std::move(inner)}, output, reduction, 0, {}, {}};
+    visit_postorder(std::span<const Expr>(&value, 1), [&](Expr e) {
+      if (e.op() == ExprOp::kLoad) {
+        c.accesses.push_back(
+            {e.buffer(), {e.coordinates().begin(), e.coordinates().end()}, !e.operands().empty()});
+      } else if (e.op() != ExprOp::kConstant) {
+        ++c.nodes;
+      }
+    });
+    c.producers = producers_of(program_.operations()[id]);
+    return c;
+  }
+
+  std::vector<uint32_t> producers_of(const Operation& operation) {
+    std::vector<uint32_t> groups;
+    const auto add = [&](uint32_t group) {
+      if (group != kNoGroup && std::find(groups.begin(), groups.end(), group) == groups.end())
+        groups.push_back(group);
+    };
+    for (BufferId read : buffers_read(operation)) add(result_.group_of_buffer[read.value]);
+    for (BufferId written : buffers_written(operation)) {
+      // Overwriting waits for everybody who reads or writes the old value.
+      add(result_.group_of_buffer[written.value]);
+      if (!overwrites(operation, written)) continue;
+      const auto readers = readers_.find(written.value);
+      if (readers == readers_.end()) continue;
+      for (uint32_t group : readers->second) add(group);
+    }
+    return groups;
+  }
+
+  bool overwrites(const Operation& operation, BufferId buffer) const {
+    if (program_.buffer(buffer).kind == BufferKind::kInput) return true;
+    const auto* library = std::get_if<ExternKernel>(&operation.v);
+    return library != nullptr && std::find(library->mutated.begin(), library->mutated.end(),
+                                           buffer) != library->mutated.end();
+  }
+
+  void place(Candidate c) {
+    if (options_.fuse) {
+      std::vector<uint32_t> near = c.producers;
+      std::sort(near.begin(), near.end(), [&](uint32_t a, uint32_t b) {
+        return std::pair(result_.groups[a].level, a) > std::pair(result_.groups[b].level, b);
+      });
+      if (near.size() > kMaxCandidates) near.resize(kMaxCandidates);
+      std::string reason;
+      for (uint32_t group : near) {
+        if (try_join(group, c, &reason)) return;
+        note_not_fused(group, c, reason);
+      }
+      std::vector<uint32_t> beside;
+      for (const Access& access : c.accesses) {
+        const auto found = latest_reader_.find(access.buffer.value);
+        if (found != latest_reader_.end() &&
+            std::find(near.begin(), near.end(), found->second) == near.end() &&
+            std::find(beside.begin(), beside.end(), found->second) == beside.end()) {
+          beside.push_back(found->second);
+        }
+      }
+      if (beside.size() > kMaxCandidates) beside.resize(kMaxCandidates);
+      for (uint32_t group : beside) {
+        if (try_join(group, c, &reason)) return;
+      }
+    }
+    const uint32_t group =
+        new_group(FusionGroup::Kind::kLoops, c.loops.outer, c.loops.inner, c.producers);
+    LoopMapping identity;
+    for (Index variable : c.loops.all()) {
+      if (variable.is_symbol()) identity.emplace_back(variable, variable);
+    }
+    add_member(group, c, std::move(identity));
+  }
+
+  void place_alone(OperationId id, FusionGroup::Kind kind, std::vector<Index> outer,
+                   std::vector<Index> inner) {
+    const Operation& operation = program_.operations()[id];
+    std::vector<uint32_t> before = producers_of(operation);
+    // Random numbers are drawn, and errors raised, in the order of the program.
+    const auto* library = std::get_if<ExternKernel>(&operation.v);
+    const bool effects = library != nullptr && library->has_side_effects;
+    if (effects && latest_effect_ != kNoGroup) before.push_back(latest_effect_);
+    const uint32_t group = new_group(kind, std::move(outer), std::move(inner), before);
+    if (effects) latest_effect_ = group;
+    result_.groups[group].members.push_back({id, {}, false});
+    for (BufferId read : buffers_read(operation)) record_read(group, read);
+    for (BufferId written : buffers_written(operation))
+      result_.group_of_buffer[written.value] = group;
+  }
+
+  uint32_t new_group(FusionGroup::Kind kind, std::vector<Index> outer, std::vector<Index> inner,
+                     const std::vector<uint32_t>& producers) {
+    FusionGroup group;
+    group.kind = kind;
+    group.outer = std::move(outer);
+    group.inner = std::move(inner);
+    for (uint32_t producer : producers)
+      group.level = std::max(group.level, result_.groups[producer].level + 1);
+    result_.groups.push_back(std::move(group));
+    states_.emplace_back();
+    const uint32_t id = static_cast<uint32_t>(result_.groups.size() - 1);
+    add_predecessors(id, producers);
+    return id;
+  }
+
+  void add_predecessors(uint32_t group, const std::vector<uint32_t>& producers) {
+    std::vector<uint32_t>& all = result_.groups[group].predecessors;
+    for (uint32_t producer : producers) {
+      if (producer == group) continue;
+      states_[producer].has_consumers = true;
+      if (std::find(all.begin(), all.end(), producer) == all.end()) all.push_back(producer);
+    }
+  }
+
+  void record_read(uint32_t group, BufferId buffer) {
+    std::vector<uint32_t>& readers = readers_[buffer.value];
+    if (readers.empty() || readers.back() != group) readers.push_back(group);
+    latest_reader_[buffer.value] = group;
+  }
+
+  void note_not_fused(uint32_t group, const Candidate& c, const std::string& reason) {
+    if (result_.groups[group].kind == FusionGroup::Kind::kExtern || reason.empty()) return;
+    const OperationId producer = result_.groups[group].members.back().operation;
+    result_.not_fused.push_back(
+        {program_.operations()[producer].origin, program_.operations()[c.id].origin, reason});
+  }
+
+  // ---- joining
+  // ----------------------------------------------------------------------------------------------------------
+
+  bool try_join(uint32_t group, const Candidate& c, std::string* reason) {
+    reason->clear();
+    const FusionGroup& g = result_.groups[group];
+    if (g.kind != FusionGroup::Kind::kLoops) return false;
+    if (g.members.size() >= kMaxMembers ||
+        states_[group].nodes + c.nodes > options_.max_kernel_nodes) {
+      *reason = "the kernel is large enough already";
+      return false;
+    }
+    if (!order_allows(group, c)) {
+      *reason = "another value that it needs is computed later";
+      return false;
+    }
+    std::optional<LoopMapping> mapping = find_mapping(group, c, reason);
+    if (!mapping) return false;
+    if (!reads_where_written(group, c, *mapping)) {
+      *reason = "it reads a value at another position than it is computed at";
+      return false;
+    }
+    if (crosses_stage_over_long_rows(group, c)) {
+      *reason = "the rows are too long to be walked twice from cache";
+      return false;
+    }
+    raise_level(group, c);
+    add_predecessors(group, c.producers);
+    add_member(group, c, std::move(*mapping));
+    return true;
+  }
+
+  bool order_allows(uint32_t group, const Candidate& c) const {
+    if (!states_[group].has_consumers) return true;
+    return std::all_of(c.producers.begin(), c.producers.end(), [&](uint32_t producer) {
+      return producer == group || result_.groups[producer].level < result_.groups[group].level;
+    });
+  }
+
+  void raise_level(uint32_t group, const Candidate& c) {
+    for (uint32_t producer : c.producers) {
+      if (producer == group) continue;
+      result_.groups[group].level =
+          std::max(result_.groups[group].level, result_.groups[producer].level + 1);
+    }
+  }
+
+  // The candidate's variables over the group's, which may be rebased to the candidate's loops on
+  // the way.
+  std::optional<LoopMapping> find_mapping(uint32_t group, const Candidate& c, std::string* reason) {
+    const FusionGroup& g = result_.groups[group];
+    const std::vector<Index> variables = c.loops.all();
+    bool reads_group = false;
+    for (const bool full : {true, false}) {
+      for (const Access& access : c.accesses) {
+        const auto written = states_[group].written.find(access.buffer.value);
+        if (written == states_[group].written.end() || written->second.full != full) continue;
+        reads_group = true;
+        if (access.runtime) {
+          *reason = "it reads the value at positions known only at run time";
+          return std::nullopt;
+        }
+        const Buffer& buffer = program_.buffer(access.buffer);
+        std::optional<LoopMatch> match = match_loops(context_, variables, buffer.sizes,
+                                                     access.position, written->second.position);
+        if (!match) continue;
+        if (auto mapping = complete(group, c, access, written->second, std::move(*match)))
+          return mapping;
+      }
+    }
+    if (!reads_group && same_loops(g, c)) return identity_mapping(group, c);
+    *reason = reads_group ? "its loops do not correspond to those of the value's kernel" : "";
+    return std::nullopt;
+  }
+
+  std::optional<LoopMapping> complete(uint32_t group, const Candidate& c, const Access& access,
+                                      const Written& written, LoopMatch match) {
+    const FusionGroup& g = result_.groups[group];
+    if (g.inner.empty()) {
+      if (!match.unmatched.empty()) return std::nullopt;
+      if (!c.reduction && !has_division(match.mapping)) return std::move(match.mapping);
+      // The candidate's loops are finer, or separate outer from inner loops: the group takes them
+      // over.
+      std::vector<Index> all = g.outer;
+      const std::optional<LoopMatch> back = match_loops(
+          context_, all, program_.buffer(access.buffer).sizes, written.position, access.position);
+      if (!back || !back->unmatched.empty()) {
+        if (c.reduction) return std::nullopt;
+        return std::move(match.mapping);
+      }
+      if (!c.reduction && has_division(back->mapping)) return std::move(match.mapping);
+      rebase(group, c.loops, back->mapping);
+      return own_variables(c);
+    }
+    // Variables that a row's value does not mention walk along the row.
+    if (!match.unmatched.empty()) {
+      if (written.full) return std::nullopt;
+      std::vector<Index> extents;
+      for (Index v : match.unmatched) extents.push_back(v.extent());
+      std::vector<Index> inner_extents;
+      for (Index v : g.inner)
+        inner_extents.push_back(v.is_symbol() ? v.extent() : context_.constant(1));
+      if (product(context_, extents) != product(context_, inner_extents)) return std::nullopt;
+      const Index walked = dot(context_, g.inner, contiguous_strides(context_, inner_extents));
+      const std::vector<Index> values = delinearize(walked, extents);
+      for (size_t i = 0; i < values.size(); ++i)
+        match.mapping.emplace_back(match.unmatched[i], values[i]);
+    }
+    if (c.reduction && !respects_roles(g, c, match.mapping)) return std::nullopt;
+    if (!written.full && match.unmatched.empty() && c.reduction) return std::nullopt;
+    return std::move(match.mapping);
+  }
+
+  static bool respects_roles(const FusionGroup& g, const Candidate& c, const LoopMapping& mapping) {
+    for (const auto& [variable, value] : mapping) {
+      const bool is_inner =
+          std::find(c.loops.inner.begin(), c.loops.inner.end(), variable) != c.loops.inner.end();
+      if (depends_on_any(value, is_inner ? g.outer : g.inner)) return false;
+    }
+    return true;
+  }
+
+  LoopMapping own_variables(const Candidate& c) {
+    LoopMapping identity;
+    for (Index variable : c.loops.all()) {
+      if (variable.is_symbol()) identity.emplace_back(variable, variable);
+    }
+    return identity;
+  }
+
+  // Horizontal fusion: the same loops in the same order.
+  bool same_loops(const FusionGroup& g, const Candidate& c) const {
+    if (!c.reduction) {
+      std::vector<Index> all = g.outer;
+      all.insert(all.end(), g.inner.begin(), g.inner.end());
+      return c.loops.outer == all;
+    }
+    if (g.inner.empty()) return c.loops.all() == g.outer;
+    return c.loops.outer == g.outer && c.loops.inner == g.inner;
+  }
+
+  LoopMapping identity_mapping(uint32_t group, const Candidate& c) {
+    FusionGroup& g = result_.groups[group];
+    if (c.reduction && g.inner.empty()) rebase(group, c.loops, own_variables(c));
+    return own_variables(c);
+  }
+
+  // Rewrites a group without inner loops to other loops. `mapping` gives its variables over the new
+  // ones.
+  void rebase(uint32_t group, const Loops& loops, const LoopMapping& mapping) {
+    FusionGroup& g = result_.groups[group];
+    Substitution substitution = as_substitution(mapping);
+    for (GroupMember& member : g.members) {
+      for (auto& [variable, value] : member.mapping) value = substitution.apply(value);
+      member.inner = !loops.inner.empty();
+    }
+    for (auto& [buffer, written] : states_[group].written)
+      written.position = rewrite_all(substitution, written.position);
+    for (auto& [buffer, position] : states_[group].reads)
+      position = rewrite_all(substitution, position);
+    g.outer = loops.outer;
+    g.inner = loops.inner;
+  }
+
+  // Every value of the group that the candidate reads is read where it is computed, and what it
+  // overwrites nobody reads elsewhere.
+  bool reads_where_written(uint32_t group, const Candidate& c, const LoopMapping& mapping) {
+    const GroupState& state = states_[group];
+    Substitution substitution = as_substitution(mapping);
+    for (const Access& access : c.accesses) {
+      const auto written = state.written.find(access.buffer.value);
+      if (written == state.written.end()) continue;
+      if (access.runtime || rewrite_all(substitution, access.position) != written->second.position)
+        return false;
+    }
+    if (program_.buffer(c.output).kind != BufferKind::kInput) return true;
+    if (state.scattered_reads.contains(c.output.value)) return false;
+    const std::vector<Index> own = rewrite_all(substitution, c.loops.outer);
+    const auto read = state.reads.find(c.output.value);
+    if (read != state.reads.end() && read->second != own) return false;
+    for (const Access& access : c.accesses) {
+      if (access.buffer == c.output &&
+          (access.runtime || rewrite_all(substitution, access.position) != own))
+        return false;
+    }
+    // A later stage would read what an earlier one has overwritten.
+    return result_.groups[group].inner.empty() || read == state.reads.end();
+  }
+
+  // A member that needs a row's result and walks the row again.
+  bool crosses_stage_over_long_rows(uint32_t group, const Candidate& c) const {
+    const FusionGroup& g = result_.groups[group];
+    if (g.inner.empty()) return false;
+    const bool needs_result =
+        std::any_of(c.accesses.begin(), c.accesses.end(), [&](const Access& access) {
+          const auto written = states_[group].written.find(access.buffer.value);
+          return written != states_[group].written.end() && !written->second.full;
+        });
+    if (!needs_result) return false;
+    Index row = context_.constant(1);
+    for (Index v : g.inner) row = row * (v.is_symbol() ? v.extent() : context_.constant(1));
+    return row.range().lo > kMaxRowElements;
+  }
+
+  void add_member(uint32_t group, const Candidate& c, LoopMapping mapping) {
+    FusionGroup& g = result_.groups[group];
+    GroupState& state = states_[group];
+    Substitution substitution = as_substitution(mapping);
+    for (const Access& access : c.accesses) {
+      if (state.written.contains(access.buffer.value)) continue;
+      record_read(group, access.buffer);
+      std::vector<Index> position = rewrite_all(substitution, access.position);
+      const auto [found, added] = state.reads.emplace(access.buffer.value, position);
+      if (access.runtime || (!added && found->second != position))
+        state.scattered_reads.insert(access.buffer.value);
+    }
+    std::vector<Index> position = rewrite_all(substitution, c.loops.outer);
+    const bool inner = c.reduction || std::any_of(position.begin(), position.end(), [&](Index p) {
+                         return depends_on_any(p, g.inner);
+                       });
+    const bool full = g.inner.empty() || (inner && !c.reduction);
+    state.written[c.output.value] = {std::move(position), full};
+    state.nodes += c.nodes;
+    g.members.push_back({c.id, std::move(mapping), inner});
+    result_.group_of_buffer[c.output.value] = group;
+  }
+
+  const Program& program_;
+  const ScheduleOptions& options_;
+  IndexContext& context_;
+  FusionResult result_;
+  std::vector<GroupState> states_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // buffer -> groups
+  std::unordered_map<uint32_t, uint32_t> latest_reader_;
+  uint32_t latest_effect_ = kNoGroup;  // the last library call with side effects
+};
+
+}  // namespace
+
+FusionResult fuse_loops(const Program& program, const std::vector<OperationId>& operations,
+                        const ScheduleOptions& options) {
+  return Fuser(program, options).run(operations);
+}
+
+}  // namespace litz

@@ -1,0 +1,188 @@
+#include "schedule/inline_producers.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "schedule/expr_cost.h"
+
+namespace litz {
+namespace {
+
+constexpr int kTrivialWork = 12;
+constexpr int kCopyWork = 3;
+constexpr int kBroadcastWork = 6;
+constexpr int kBroadcastLoads = 2;
+constexpr int kSoleUseNodes = 48;  // of producer and consumer together
+constexpr int kMaxNodes = 160;     // of a consumer after inlining
+
+// The expressions of an operation that may hold loads of producers.
+std::vector<Expr*> roots(Operation& operation) {
+  if (auto* op = std::get_if<Pointwise>(&operation.v)) return {&op->value};
+  if (auto* op = std::get_if<Reduction>(&operation.v)) return {&op->value};
+  if (auto* op = std::get_if<Scan>(&operation.v)) return {&op->value};
+  if (auto* op = std::get_if<Scatter>(&operation.v)) {
+    std::vector<Expr*> all = {&op->value};
+    if (op->initial.valid()) all.push_back(&op->initial);
+    for (Expr& index : op->runtime_indices) all.push_back(&index);
+    return all;
+  }
+  return {};
+}
+
+Index iterations(IndexContext& context, const Operation& operation) {
+  if (const auto* op = std::get_if<Pointwise>(&operation.v))
+    return product(context, op->loops.extents);
+  if (const auto* op = std::get_if<Scan>(&operation.v)) return product(context, op->loops.extents);
+  if (const auto* op = std::get_if<Scatter>(&operation.v))
+    return product(context, op->loops.extents);
+  if (const auto* op = std::get_if<Reduction>(&operation.v)) {
+    return product(context, op->loops.extents) * product(context, op->reduction.extents);
+  }
+  return context.constant(1);
+}
+
+struct Use {
+  OperationId first_user;
+  uint32_t users = 0;      // loop operations that load it
+  uint32_t positions = 0;  // distinct loads over all users
+};
+
+class Inliner {
+ public:
+  explicit Inliner(const Program& program) : program_(program), uses_(program.buffers().size()) {
+    collect_uses();
+  }
+
+  Program run() {
+    for (size_t i = 0; i < program_.operations().size(); ++i)
+      rewrite(OperationId(static_cast<uint32_t>(i)));
+    return std::move(program_);
+  }
+
+ private:
+  struct Producer {
+    OperationId id;
+    ExprCost cost;
+  };
+
+  void collect_uses() {
+    for (size_t i = 0; i < program_.operations().size(); ++i) {
+      const OperationId id(static_cast<uint32_t>(i));
+      Operation& operation = program_.operations()[id];
+      std::vector<Expr> expressions;
+      for (Expr* root : roots(operation)) expressions.push_back(*root);
+      std::unordered_set<uint32_t> seen;
+      visit_postorder(expressions, [&](Expr e) {
+        if (e.op() != ExprOp::kLoad) return;
+        Use& use = uses_[e.buffer().value];
+        ++use.positions;
+        if (seen.insert(e.buffer().value).second) {
+          if (use.users++ == 0) use.first_user = id;
+        }
+      });
+      for (BufferId written : buffers_written(operation)) {
+        if (program_.buffer(written).kind == BufferKind::kInput)
+          overwritten_at_[written.value] = id.value;
+      }
+    }
+  }
+
+  // An operation that overwrites an input that the producer reads, and runs before the consumer,
+  // would change the value.
+  bool crosses_mutation(const Producer& producer, OperationId consumer) const {
+    if (overwritten_at_.empty()) return false;
+    for (BufferId read : buffers_read(program_.operations()[producer.id])) {
+      const auto at = overwritten_at_.find(read.value);
+      if (at != overwritten_at_.end() && at->second > producer.id.value &&
+          at->second <= consumer.value)
+        return true;
+    }
+    return false;
+  }
+
+  bool should_inline(const Producer& producer, const Buffer& buffer, OperationId consumer,
+                     Expr load, int consumer_nodes, bool consumer_masked) {
+    const ExprCost& cost = producer.cost;
+    const bool at_runtime_position = !load.operands().empty();
+    if (at_runtime_position && (cost.runtime_indices || cost.position)) return false;
+    if (crosses_mutation(producer, consumer)) return false;
+    if (consumer_nodes + cost.nodes > kMaxNodes) return false;
+    if (cost.loads == 0 && cost.work <= kTrivialWork) return true;
+    if (cost.loads == 1 && cost.work <= kCopyWork && !cost.masked) return true;
+    if (at_runtime_position) return false;
+    IndexContext& context = program_.indices();
+    const Index elements = product(context, buffer.sizes);
+    const Index reads = iterations(context, program_.operations()[consumer]);
+    const Use& use = uses_[load.buffer().value];
+    // The parts of a concatenation are masked loads that share out the iterations among them.
+    if (use.users == 1 && use.positions == 1 && consumer_nodes + cost.nodes <= kSoleUseNodes &&
+        (consumer_masked || prove_less_equal(reads, elements))) {
+      return true;
+    }
+    return cost.work <= kBroadcastWork && cost.loads <= kBroadcastLoads && !cost.runtime_indices &&
+           !cost.masked && prove_less(elements, reads);
+  }
+
+  Expr body_at(const Producer& producer, std::span<const Index> coordinates,
+               std::span<const Expr> runtime_indices) {
+    const Pointwise& op = std::get<Pointwise>(program_.operations()[producer.id].v);
+    Substitution at;
+    for (size_t i = 0; i < op.loops.variables.size(); ++i) {
+      if (op.loops.variables[i].is_symbol()) at.set(op.loops.variables[i], coordinates[i]);
+    }
+    ExprContext& exprs = program_.exprs();
+    ExprRewriter rewriter(
+        exprs, std::move(at),
+        [&](BufferId buffer, std::span<const Index> position, std::span<const Expr> own,
+            Expr original) {
+          const std::span<const Expr> runtime = own.empty() ? runtime_indices : own;
+          return exprs.load(buffer, original.dtype(), {position.begin(), position.end()},
+                            {runtime.begin(), runtime.end()});
+        });
+    return rewriter.apply(op.value);
+  }
+
+  void rewrite(OperationId id) {
+    Operation& operation = program_.operations()[id];
+    for (Expr* root : roots(operation)) {
+      int nodes = 0;
+      bool any = false;
+      bool masked = false;
+      visit_postorder(std::span<const Expr>(root, 1), [&](Expr e) {
+        ++nodes;
+        masked = masked || e.op() == ExprOp::kMasked;
+        if (e.op() == ExprOp::kLoad && producers_.contains(e.buffer().value)) any = true;
+      });
+      if (!any) continue;
+      ExprRewriter rewriter(
+          program_.exprs(), Substitution(),
+          [&](BufferId buffer, std::span<const Index> position, std::span<const Expr> runtime,
+              Expr original) -> Expr {
+            const auto found = producers_.find(buffer.value);
+            if (found == producers_.end()) return {};
+            const Producer& producer = found->second;
+            if (!should_inline(producer, program_.buffer(buffer), id, original, nodes, masked))
+              return {};
+            nodes += producer.cost.nodes;
+            return body_at(producer, position, runtime);
+          });
+      *root = rewriter.apply(*root);
+    }
+    const auto* pointwise = std::get_if<Pointwise>(&operation.v);
+    if (pointwise != nullptr && program_.buffer(pointwise->output).kind == BufferKind::kComputed) {
+      producers_.emplace(pointwise->output.value, Producer{id, measure_cost(pointwise->value)});
+    }
+  }
+
+  Program program_;
+  std::vector<Use> uses_;
+  std::unordered_map<uint32_t, Producer> producers_;       // by buffer
+  std::unordered_map<uint32_t, uint32_t> overwritten_at_;  // input buffer -> operation
+};
+
+}  // namespace
+
+Program inline_producers(const Program& program) { return Inliner(program).run(); }
+
+}  // namespace litz

@@ -1,0 +1,114 @@
+// The plan: which kernels run in which order, and where every buffer lives.
+//
+// A Kernel is one loop nest over `outer` loops and, inside them, `inner` (reduction) loops:
+//
+//   for outer...                     (independent iterations, any order, parallel)
+//     for stage s = 0, 1, ...        (in order)
+//       for inner...                 (independent except for what the reductions accumulate)
+//         values of this stage; inner stores of this stage; accumulate reductions of this stage
+//     outer stores
+//
+// A kernel without reductions has no inner loops and one stage. Expressions are over the loop
+// variables, size symbols, and kReduced(n), the result of reduction n; an expression that uses
+// reduction n of stage s belongs to stage s+1 or later. Every load and store has exactly one
+// coordinate: the element offset from the buffer's first element.
+//
+// A scan is a reduction with `running` set: inside the inner loop of its own stage kReduced(n) is
+// the accumulated value up to and including this iteration, the inner loop runs in order, and it is
+// the kernel's only inner loop.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace litz {
+
+struct KernelTag;
+using KernelId = Id<KernelTag>;
+
+struct KernelLoop {
+  Index variable;
+  Index extent;
+};
+
+struct KernelReduction {
+  ReductionKind kind = ReductionKind::kSum;
+  Expr value;      // one element; its dtype is the accumulator's
+  Index position;  // kArgMax, kArgMin: the element's position; ties go to the smallest
+  uint32_t stage = 0;
+  bool running = false;
+};
+
+struct KernelStore {
+  BufferId buffer;
+  Index offset;                       // may name i0, i1, ...
+  std::vector<Expr> runtime_indices;  // values of i0, i1, ...
+  Expr value;                         // in the buffer's dtype
+  StoreMode mode = StoreMode::kStore;
+  bool inner =
+      false;  // in the inner loop of `stage`; else once per outer iteration, after the last stage
+  uint32_t stage = 0;
+};
+
+struct Kernel {
+  std::vector<KernelLoop> outer;
+  std::vector<KernelLoop> inner;
+  std::vector<KernelReduction> reductions;
+  std::vector<KernelStore> stores;
+  uint32_t num_stages = 1;
+  bool sequential =
+      false;  // outer iterations must run in order (scatter with possibly equal targets)
+  std::vector<std::string> origins;  // the graph nodes it came from, in order
+
+  // For explain.
+  std::vector<BufferId> reads;
+  std::vector<BufferId> writes;
+  Index bytes_saved;  // memory traffic that fusion avoided
+};
+
+// Where a buffer's storage comes from.
+struct Storage {
+  enum class Kind : uint8_t {
+    kNone,       // never materialised
+    kInput,      // input number `number`
+    kConstant,   // in the artifact
+    kWorkspace,  // at `offset_bytes` of the workspace
+    kOutput,     // allocated by the host, returned as output number `number`
+    kHost,       // allocated by the host inside a library op; released after step `last_step`
+  };
+  Kind kind = Kind::kNone;
+  uint32_t number = 0;
+  Index offset_bytes;
+  Index size_bytes;
+  uint32_t last_step = 0;
+};
+
+struct Step {
+  std::variant<KernelId, OperationId> v;  // a kernel, or an ExternKernel of the program
+};
+
+// Why two neighbours in the data flow stayed apart, for explain.
+struct NotFused {
+  std::string producer;
+  std::string consumer;
+  std::string reason;
+};
+
+struct Plan {
+  std::shared_ptr<const Program> program;
+  IdVector<KernelId, Kernel> kernels;
+  std::vector<Step> steps;
+  IdVector<BufferId, Storage> storage;
+  Index workspace_bytes;
+  std::vector<NotFused> not_fused;
+};
+
+// Elements from the first to one past the last element of a buffer, and its size in bytes.
+Index storage_elements(const Program& program, const Buffer& buffer);
+
+}  // namespace litz

@@ -1,0 +1,230 @@
+#include "schedule/plan_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+Index align(Index bytes) {
+  if (bytes.is_constant()) {
+    return bytes.context().constant((bytes.constant() + kAlignment - 1) / kAlignment * kAlignment);
+  }
+  return floor_div(bytes + (kAlignment - 1), kAlignment) * kAlignment;
+}
+
+struct Life {
+  uint32_t first = UINT32_MAX;
+  uint32_t last = 0;
+};
+
+class MemoryPlanner {
+ public:
+  MemoryPlanner(Plan& plan, bool reuse) : plan_(plan), program_(*plan.program), reuse_(reuse) {}
+
+  void run() {
+    plan_.storage.resize(program_.buffers().size());
+    end_ = program_.indices().constant(0);
+    find_lives();
+    classify();
+    for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
+      for (BufferId id : written_at_[step]) {
+        if (plan_.storage[id].kind == Storage::Kind::kWorkspace && lives_[id].first == step)
+          place(id, step);
+      }
+      for (BufferId id : dying_at_[step]) {
+        if (!taken_over_[id.value]) release(id);
+      }
+    }
+    plan_.workspace_bytes = end_;
+  }
+
+ private:
+  void find_lives() {
+    lives_.resize(program_.buffers().size());
+    written_at_.resize(plan_.steps.size());
+    dying_at_.resize(plan_.steps.size());
+    taken_over_.assign(program_.buffers().size(), false);
+    for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
+      const auto touch = [&](BufferId id) {
+        lives_[id].first = std::min(lives_[id].first, step);
+        lives_[id].last = std::max(lives_[id].last, step);
+      };
+      if (const auto* kernel = std::get_if<KernelId>(&plan_.steps[step].v)) {
+        for (BufferId id : plan_.kernels[*kernel].reads) touch(id);
+        for (BufferId id : plan_.kernels[*kernel].writes) {
+          touch(id);
+          written_at_[step].push_back(id);
+        }
+      } else {
+        const Operation& operation =
+            program_.operations()[std::get<OperationId>(plan_.steps[step].v)];
+        for (BufferId id : buffers_read(operation)) touch(id);
+        for (BufferId id : buffers_written(operation)) {
+          touch(id);
+          written_at_[step].push_back(id);
+        }
+      }
+    }
+  }
+
+  void classify() {
+    for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
+      const BufferId id(i);
+      const Buffer& buffer = program_.buffer(id);
+      Storage& storage = plan_.storage[id];
+      storage.size_bytes = storage_elements(program_, buffer) * size_of(buffer.dtype);
+      storage.last_step = lives_[id].last;
+      switch (buffer.kind) {
+        case BufferKind::kInput:
+          storage.kind = Storage::Kind::kInput;
+          storage.number = buffer.number;
+          break;
+        case BufferKind::kConstant:
+          storage.kind = Storage::Kind::kConstant;
+          break;
+        case BufferKind::kExtern:
+          storage.kind = Storage::Kind::kHost;
+          break;
+        case BufferKind::kComputed:
+          storage.kind =
+              lives_[id].first == UINT32_MAX ? Storage::Kind::kNone : Storage::Kind::kWorkspace;
+          break;
+      }
+    }
+    for (uint32_t i = 0; i < program_.outputs.size(); ++i) {
+      const auto* view = std::get_if<BufferView>(&program_.outputs[i].v);
+      if (view == nullptr) continue;
+      Storage& storage = plan_.storage[view->buffer];
+      if (storage.kind == Storage::Kind::kWorkspace) {
+        storage.kind = Storage::Kind::kOutput;
+        storage.number = i;
+      }
+      if (storage.kind == Storage::Kind::kHost) storage.last_step = UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
+      const BufferId id(i);
+      if (plan_.storage[id].kind == Storage::Kind::kWorkspace)
+        dying_at_[lives_[id].last].push_back(id);
+    }
+  }
+
+  void place(BufferId id, uint32_t step) {
+    Storage& storage = plan_.storage[id];
+    const Index size = align(storage.size_bytes);
+    if (reuse_) {
+      if (const BufferId donor = find_in_place_donor(id, step); donor.valid()) {
+        storage.offset_bytes = plan_.storage[donor].offset_bytes;
+        taken_over_[donor.value] = true;
+        return;
+      }
+      if (take_free_block(size, &storage.offset_bytes)) return;
+    }
+    storage.offset_bytes = end_;
+    end_ = end_ + size;
+  }
+
+  bool take_free_block(Index size, Index* offset) {
+    if (!size.is_constant()) {
+      auto& blocks = free_symbolic_[size];
+      if (blocks.empty()) return false;
+      *offset = blocks.back();
+      blocks.pop_back();
+      return true;
+    }
+    const auto block = free_constant_.lower_bound(size.constant());
+    if (block == free_constant_.end()) return false;
+    *offset = block->second;
+    const int64_t rest = block->first - size.constant();
+    free_constant_.erase(block);
+    if (rest > 0) free_constant_.emplace(rest, *offset + size);
+    return true;
+  }
+
+  void release(BufferId id) {
+    if (!reuse_) return;
+    const Storage& storage = plan_.storage[id];
+    const Index size = align(storage.size_bytes);
+    if (size.is_constant()) {
+      if (size.constant() > 0) free_constant_.emplace(size.constant(), storage.offset_bytes);
+    } else {
+      free_symbolic_[size].push_back(storage.offset_bytes);
+    }
+  }
+
+  // A workspace buffer that dies in this kernel and whose elements are read only by the iteration
+  // that writes the same element of `id`, no later than it writes.
+  BufferId find_in_place_donor(BufferId id, uint32_t step) {
+    const auto* kernel_id = std::get_if<KernelId>(&plan_.steps[step].v);
+    if (kernel_id == nullptr) return {};
+    const Kernel& kernel = plan_.kernels[*kernel_id];
+    // With several stages or inner loops an element may be read again after the store.
+    if (!kernel.reductions.empty() || kernel.sequential) return {};
+    const KernelStore* store = nullptr;
+    for (const KernelStore& s : kernel.stores) {
+      if (s.buffer != id) continue;
+      if (store != nullptr || s.mode != StoreMode::kStore || !s.runtime_indices.empty()) return {};
+      store = &s;
+    }
+    if (store == nullptr) return {};
+    for (BufferId donor : kernel.reads) {
+      const Storage& storage = plan_.storage[donor];
+      if (storage.kind != Storage::Kind::kWorkspace || lives_[donor].last != step ||
+          taken_over_[donor.value])
+        continue;
+      if (lives_[donor].first == step) continue;
+      if (storage.size_bytes != plan_.storage[id].size_bytes ||
+          size_of(program_.buffer(donor).dtype) != size_of(program_.buffer(id).dtype)) {
+        continue;
+      }
+      if (read_only_at(kernel, donor, store->offset)) return donor;
+    }
+    return {};
+  }
+
+  static bool read_only_at(const Kernel& kernel, BufferId buffer, Index offset) {
+    std::vector<Expr> roots;
+    for (const KernelStore& s : kernel.stores) {
+      roots.push_back(s.value);
+      roots.insert(roots.end(), s.runtime_indices.begin(), s.runtime_indices.end());
+    }
+    bool only = true;
+    visit_postorder(roots, [&](Expr e) {
+      if (e.op() != ExprOp::kLoad || e.buffer() != buffer) return;
+      only = only && e.operands().empty() && e.coordinates()[0] == offset;
+    });
+    return only;
+  }
+
+  Plan& plan_;
+  const Program& program_;
+  bool reuse_;
+  Index end_;
+  IdVector<BufferId, Life> lives_;
+  std::vector<std::vector<BufferId>> written_at_;
+  std::vector<std::vector<BufferId>> dying_at_;
+  std::vector<bool> taken_over_;
+  std::multimap<int64_t, Index> free_constant_;  // bytes -> offset
+  std::unordered_map<Index, std::vector<Index>> free_symbolic_;
+};
+
+}  // namespace
+
+Index storage_elements(const Program& program, const Buffer& buffer) {
+  IndexContext& context = program.indices();
+  Index last = context.constant(1);
+  for (size_t i = 0; i < buffer.sizes.size(); ++i) {
+    if (buffer.sizes[i].is_constant(0)) return context.constant(0);
+    last = last + (buffer.sizes[i] - 1) * buffer.strides[i];
+  }
+  return last;
+}
+
+void plan_memory(Plan& plan, bool reuse) { MemoryPlanner(plan, reuse).run(); }
+
+}  // namespace litz
