@@ -78,17 +78,34 @@ std::optional<Unsupported> lower_truncated_quotient(OpCall& call) {
   const DType dtype = call.result().dtype;
   if (!is_half(dtype) || is_precise(call))
     return lower_precise_binary<apply<ExprOp::kTruncDiv>>(call);
-  set_elementwise(call, {"self", "other"}, [&](std::span<const Expr> x) {
-    return truncate(convert(call.exprs().cast(x[0] / x[1], dtype), dtype));
-  });
+  set_elementwise(call, {"self", "other"},
+                  [&](std::span<const Expr> x) { return truncate(rounded(x[0] / x[1], dtype)); });
   return std::nullopt;
 }
 
+// floor(a / b) of halves in the steps of eager's kernel, each of which rounds.
+Expr floor_quotient_of_halves(Expr a, Expr b, DType dtype) {
+  const Expr rest = rounded(apply<ExprOp::kFmod>(a, b), dtype);
+  Expr exact = rounded(rounded(a - rest, dtype) / b, dtype);
+  const Expr is_above = both(not_equal(rest, 0), apply<ExprOp::kNe>(less(b, 0), less(rest, 0)));
+  exact = select(is_above, rounded(exact - 1, dtype), exact);
+  const Expr below = apply<ExprOp::kFloor>(exact);
+  const Expr nearest =
+      select(greater(rounded(exact - below, dtype), 0.5), rounded(below + 1, dtype), below);
+  const Expr quotient = rounded(a / b, dtype);
+  const Expr signed_zero = apply<ExprOp::kCopySign>(number(a, 0), quotient);
+  return select(equal(b, 0), quotient, select(equal(exact, 0), signed_zero, nearest));
+}
+
 std::optional<Unsupported> lower_floor_quotient(OpCall& call) {
-  if (call.result().dtype == DType::kBool) return Unsupported{"eager does not divide bools"};
-  if (is_half(call.result().dtype) && !is_precise(call))
-    return Unsupported{"the division of half-precision tensors rounds after each of many steps"};
-  return lower_precise_binary<apply<ExprOp::kFloorDiv>>(call);
+  const DType dtype = call.result().dtype;
+  if (dtype == DType::kBool) return Unsupported{"eager does not divide bools"};
+  if (!is_half(dtype) || is_precise(call))
+    return lower_precise_binary<apply<ExprOp::kFloorDiv>>(call);
+  set_elementwise(call, {"self", "other"}, [&](std::span<const Expr> x) {
+    return floor_quotient_of_halves(x[0], x[1], dtype);
+  });
+  return std::nullopt;
 }
 
 std::optional<Unsupported> lower_quotient_with_mode(OpCall& call) {
@@ -113,11 +130,10 @@ std::optional<Unsupported> lower_number_unary(OpCall& call) {
 
 // Eager's kernel computes small exponents by other means; for halves each step rounds.
 std::optional<Expr> special_power(Expr x, const Argument& exponent, DType dtype) {
-  const auto rounded = [&](Expr e) { return convert(e.context().cast(e, dtype), dtype); };
   if (is_number(exponent, 2)) return x * x;
-  if (is_number(exponent, 3)) return rounded(x * x) * x;
+  if (is_number(exponent, 3)) return rounded(x * x, dtype) * x;
   if (!is_floating(dtype)) return std::nullopt;
-  if (is_number(exponent, -2)) return apply<ExprOp::kReciprocal>(rounded(x * x));
+  if (is_number(exponent, -2)) return apply<ExprOp::kReciprocal>(rounded(x * x, dtype));
   if (is_number(exponent, 0.5)) return square_root(x);
   if (is_number(exponent, -0.5)) return apply<ExprOp::kRsqrt>(x);
   if (is_number(exponent, -1)) return apply<ExprOp::kReciprocal>(x);
@@ -208,8 +224,6 @@ std::optional<Unsupported> lower_lerp(OpCall& call) {
   }));
   return std::nullopt;
 }
-
-// ---- bits ----
 
 constexpr LoweringRow kRows[] = {
     {"aten::add.Tensor", lower_add},

@@ -35,20 +35,29 @@ Expr precise_number(OpCall& call, std::string_view argument, DType dtype) {
   return call.scalar_expr(call.scalar(argument), computation_dtype(dtype));
 }
 
+std::optional<double> real_argument(const OpCall& call, std::string_view argument) {
+  const Argument number = call.scalar(argument);
+  if (const auto* real = std::get_if<double>(&number.v)) return *real;
+  if (const auto* integer = std::get_if<int64_t>(&number.v)) return static_cast<double>(*integer);
+  if (const auto* boolean = std::get_if<bool>(&number.v)) return *boolean ? 1 : 0;
+  return std::nullopt;
+}
+
 void set_elementwise(OpCall& call, std::initializer_list<std::string_view> operands, DType dtype,
-                     const Formula& formula) {
-  call.set(0, call.pointwise(call.result(), [&](std::span<const Index> position) {
+                     const Formula& formula, size_t output) {
+  const TensorMeta& meta = call.result(output);
+  call.set(output, call.pointwise(meta, [&](std::span<const Index> position) {
     std::vector<Expr> loaded;
     loaded.reserve(operands.size());
     for (std::string_view name : operands)
       loaded.push_back(load_converted(call, name, position, dtype));
-    return round_result(formula(loaded), dtype, call.result().dtype);
+    return round_result(formula(loaded), dtype, meta.dtype);
   }));
 }
 
 void set_elementwise(OpCall& call, std::initializer_list<std::string_view> operands,
-                     const Formula& formula) {
-  set_elementwise(call, operands, call.result().dtype, formula);
+                     const Formula& formula, size_t output) {
+  set_elementwise(call, operands, call.result(output).dtype, formula, output);
 }
 
 size_t normalize_dim(int64_t dim, size_t rank) {

@@ -32,13 +32,16 @@ Expr load_precise(OpCall& call, std::string_view argument, std::span<const Index
 // A number argument in the computation dtype of `dtype`, without rounding to a half before.
 Expr precise_number(OpCall& call, std::string_view argument, DType dtype);
 
-// Sets result 0 to the formula over the named operands, computed as `dtype`.
+// A number argument as a double; nullopt where it is symbolic.
+std::optional<double> real_argument(const OpCall& call, std::string_view argument);
+
+// Sets a result to the formula over the named operands, computed as `dtype`.
 using Formula = std::function<Expr(std::span<const Expr> operands)>;
 void set_elementwise(OpCall& call, std::initializer_list<std::string_view> operands, DType dtype,
-                     const Formula& formula);
-// As the result's dtype.
+                     const Formula& formula, size_t output = 0);
+// Sets one result, computed as its dtype.
 void set_elementwise(OpCall& call, std::initializer_list<std::string_view> operands,
-                     const Formula& formula);
+                     const Formula& formula, size_t output = 0);
 
 // Rows for formulas of one, two and three operands in the result's dtype.
 template <Expr (*formula)(Expr)>

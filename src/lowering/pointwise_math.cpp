@@ -34,19 +34,18 @@ Expr fraction(Expr x) { return x - truncate(x); }
 Expr sign_of(Expr x) { return x.dtype() == DType::kBool ? x : apply<ExprOp::kSign>(x); }
 Expr square(Expr x) { return x * x; }
 
-// log(x / (1 - x)), of x pushed into [eps, 1 - eps] where there is an eps.
+// log(x / (1 - x)), each step rounded, of x pushed into [eps, 1 - eps] where there is an eps.
 std::optional<Unsupported> lower_logit(OpCall& call) {
   const DType dtype = call.result().dtype;
-  if (is_half(dtype)) return Unsupported{"eager rounds each step of a half-precision logit"};
   const bool has_eps = !call.is_none("eps");
   set_elementwise(call, {"self"}, [&](std::span<const Expr> operands) {
     Expr x = operands[0];
     if (has_eps) {
-      const Expr low = call.scalar_expr(call.scalar("eps"), dtype);
-      const Expr high = 1 - low;
+      const Expr low = convert(call.scalar_expr(call.scalar("eps"), dtype), dtype);
+      const Expr high = rounded(1 - low, dtype);
       x = select(less(x, low), low, select(greater(x, high), high, x));
     }
-    return logarithm(x / (1 - x));
+    return logarithm(rounded(x / rounded(1 - x, dtype), dtype));
   });
   return std::nullopt;
 }
@@ -62,11 +61,15 @@ Expr log_of_sum(Expr a, Expr b, ExprOp power, double scale) {
 Expr log_add_exp(Expr a, Expr b) { return log_of_sum(a, b, ExprOp::kExp, 1); }
 Expr log2_add_exp2(Expr a, Expr b) { return log_of_sum(a, b, ExprOp::kExp2, std::numbers::log2e); }
 
-// a * f(b), where a zero wins over everything but NaN.
+// a * f(b), f(b) rounded, where a zero wins over everything but NaN.
 template <ExprOp f>
-Expr product_with_log(Expr a, Expr b) {
-  const Expr product = select(equal(a, 0), number(a, 0), a * apply<f>(b));
-  return select(is_nan(b), b, product);
+std::optional<Unsupported> lower_product_with_log(OpCall& call) {
+  const DType dtype = call.result().dtype;
+  set_elementwise(call, {"self", "other"}, [&](std::span<const Expr> x) {
+    const Expr product = x[0] * rounded(apply<f>(x[1]), dtype);
+    return select(is_nan(x[1]), x[1], select(equal(x[0], 0), 0.0, product));
+  });
+  return std::nullopt;
 }
 
 constexpr LoweringRow kRows[] = {
@@ -115,12 +118,12 @@ constexpr LoweringRow kRows[] = {
     {"aten::copysign.Scalar", lower_binary<apply<ExprOp::kCopySign>>},
     {"aten::logaddexp", lower_binary<log_add_exp>},
     {"aten::logaddexp2", lower_binary<log2_add_exp2>},
-    {"aten::xlogy.Tensor", lower_binary<product_with_log<ExprOp::kLog>>},
-    {"aten::xlogy.Scalar_Other", lower_binary<product_with_log<ExprOp::kLog>>},
-    {"aten::xlogy.Scalar_Self", lower_binary<product_with_log<ExprOp::kLog>>},
-    {"aten::special_xlog1py", lower_binary<product_with_log<ExprOp::kLog1p>>},
-    {"aten::special_xlog1py.other_scalar", lower_binary<product_with_log<ExprOp::kLog1p>>},
-    {"aten::special_xlog1py.self_scalar", lower_binary<product_with_log<ExprOp::kLog1p>>},
+    {"aten::xlogy.Tensor", lower_product_with_log<ExprOp::kLog>},
+    {"aten::xlogy.Scalar_Other", lower_product_with_log<ExprOp::kLog>},
+    {"aten::xlogy.Scalar_Self", lower_product_with_log<ExprOp::kLog>},
+    {"aten::special_xlog1py", lower_product_with_log<ExprOp::kLog1p>},
+    {"aten::special_xlog1py.other_scalar", lower_product_with_log<ExprOp::kLog1p>},
+    {"aten::special_xlog1py.self_scalar", lower_product_with_log<ExprOp::kLog1p>},
 };
 
 }  // namespace

@@ -58,6 +58,8 @@ Expr round_result(Expr value, DType dtype, DType stored) {
   return exprs.cast(value, stored);
 }
 
+Expr rounded(Expr value, DType dtype) { return convert(value, dtype); }
+
 Scalar largest_finite(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:

@@ -22,6 +22,9 @@ Expr convert(Expr element, DType dtype);
 // is a half, and then converted to `stored`.
 Expr round_result(Expr value, DType dtype, DType stored);
 
+// Rounded to the half dtype and back to float32; as it is where `dtype` is no half.
+Expr rounded(Expr value, DType dtype);
+
 // The largest finite number of a floating dtype.
 Scalar largest_finite(DType dtype);
 
