@@ -109,6 +109,22 @@ class OpCall {
   TensorValue reduce(ReductionKind kind, std::span<const Index> sizes, std::span<const size_t> dims,
                      bool keep_dims, const Body& body);
 
+  // Running sums or products along dimension `axis` of a space of `sizes`; dtype of the body.
+  // Contiguous.
+  TensorValue scan(ScanKind kind, std::span<const Index> sizes, size_t axis, const Body& body);
+  // One store of a scatter: the element of the target, where i0, i1, ... stand for
+  // `runtime_indices`, and the value that is stored or combined there.
+  struct Store {
+    std::vector<Index> target;
+    std::vector<Expr> runtime_indices;
+    Expr value;
+  };
+  // A new buffer like pointwise() of `initial`, into which `store` at every position of a space of
+  // `sizes`, in row-major order, then stores.
+  TensorValue scatter(const TensorMeta& meta, const Body& initial, StoreMode mode,
+                      std::span<const Index> sizes,
+                      const std::function<Store(std::span<const Index> position)>& store);
+
   // ---- views ----
   // A view with other sizes: `map` gives the position in `base` for a position in the view.
   TensorValue view(const TensorValue& base, std::span<const Index> sizes,
