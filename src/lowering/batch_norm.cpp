@@ -84,9 +84,13 @@ void lower_training(OpCall& call, const BatchNormResults& results) {
   const auto at = [&](std::span<const Index> p) {
     return channel_position(call, p[0], input.rank());
   };
+  // Eager normalizes with the statistics that it saves, which may be halves.
+  const auto saved = [&](Expr value) {
+    return cast(cast(value, call.result(1).dtype), value.dtype());
+  };
   set_pointwise(call, 0, [&](std::span<const Index> p) {
-    return normalize(call, load_wide(call, input, p), statistics.mean(call, p),
-                     statistics.inverse_deviation(call, p, eps), p);
+    return normalize(call, load_wide(call, input, p), saved(statistics.mean(call, p)),
+                     saved(statistics.inverse_deviation(call, p, eps)), p);
   });
   set_pointwise(call, 1, [&](std::span<const Index> p) { return statistics.mean(call, at(p)); });
   set_pointwise(call, 2, [&](std::span<const Index> p) {
