@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lowering/reduction_helpers.h"
+
 namespace litz {
 namespace {
 
@@ -36,6 +38,22 @@ Expr to_checked_index(OpCall& call, Expr element, Index size, Negative negative)
 Expr load_index(OpCall& call, const TensorValue& index, std::span<const Index> position, Index size,
                 Negative negative) {
   return to_checked_index(call, call.load(index, position), size, negative);
+}
+
+void set_scatter(OpCall& call, const OpCall::Body& initial, StoreMode mode,
+                 std::span<const Index> sizes, const StoreAt& store) {
+  TensorMeta meta = call.result();
+  if (mode == StoreMode::kAdd || mode == StoreMode::kMul)
+    meta.dtype = accumulator_dtype(meta.dtype);
+  const auto converted = [&](std::span<const Index> p) {
+    OpCall::Store stored = store(p);
+    stored.value = cast(stored.value, meta.dtype);
+    return stored;
+  };
+  set_rounded(call, 0,
+              call.scatter(
+                  meta, [&](std::span<const Index> p) { return cast(initial(p), meta.dtype); },
+                  mode, sizes, converted));
 }
 
 std::optional<AdvancedIndex> AdvancedIndex::make(OpCall& call, std::span<const Index> sizes) {

@@ -1,6 +1,7 @@
 // Runtime indices of the indexing family: how elements of index tensors become positions.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,6 +17,13 @@ enum class Negative : bool { kIsError, kWraps };
 // The element of an index tensor as int64, checked to be below `size`.
 Expr load_index(OpCall& call, const TensorValue& index, std::span<const Index> position, Index size,
                 Negative negative);
+
+using StoreAt = std::function<OpCall::Store(std::span<const Index> position)>;
+
+// Result 0 becomes `initial` with stores over a space of `sizes`. Sums and products of halves are
+// rounded once, at the end.
+void set_scatter(OpCall& call, const OpCall::Body& initial, StoreMode mode,
+                 std::span<const Index> sizes, const StoreAt& store);
 
 // What the list of index tensors of aten::index does to a tensor of sizes `sizes`.
 class AdvancedIndex {

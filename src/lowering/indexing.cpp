@@ -96,26 +96,6 @@ Lowered lower_take(OpCall& call) {
 
 // ---- writing ----
 
-using StoreAt = std::function<OpCall::Store(Position)>;
-
-// Result 0 becomes `initial` with stores over a space of `sizes`. Sums and products of halves are
-// rounded once, at the end.
-void set_scatter(OpCall& call, const OpCall::Body& initial, StoreMode mode,
-                 std::span<const Index> sizes, const StoreAt& store) {
-  TensorMeta meta = call.result();
-  if (mode == StoreMode::kAdd || mode == StoreMode::kMul)
-    meta.dtype = accumulator_dtype(meta.dtype);
-  const auto converted = [&](Position p) {
-    OpCall::Store stored = store(p);
-    stored.value = cast(stored.value, meta.dtype);
-    return stored;
-  };
-  set_rounded(
-      call, 0,
-      call.scatter(
-          meta, [&](Position p) { return cast(initial(p), meta.dtype); }, mode, sizes, converted));
-}
-
 // The same for stores into `self`.
 void set_scatter(OpCall& call, StoreMode mode, std::span<const Index> sizes, const StoreAt& store) {
   const TensorValue self = call.tensor("self");
