@@ -20,7 +20,7 @@ struct Moments {
   // 1 / sqrt(variance + eps)
   Expr rstd(OpCall& call, std::span<const Index> p, double eps) const {
     const Expr variance = call.load_broadcast(squares, p) / index_as(call, count, sum.dtype);
-    return unary(ExprOp::kRsqrt, variance + number_like(variance, eps));
+    return apply<ExprOp::kRsqrt>(variance + eps);
   }
 };
 

@@ -10,5 +10,8 @@ namespace litz {
 
 std::span<const LoweringRow> softmax_lowerings();
 std::span<const LoweringRow> layer_norm_lowerings();
+std::span<const LoweringRow> batch_norm_lowerings();
+std::span<const LoweringRow> loss_lowerings();
+std::span<const LoweringRow> nll_loss_lowerings();
 
 }  // namespace litz

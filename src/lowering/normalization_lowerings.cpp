@@ -5,7 +5,8 @@ namespace litz {
 
 std::span<const LoweringRow> normalization_lowerings() {
   static const std::vector<LoweringRow> rows =
-      join_rows({softmax_lowerings(), layer_norm_lowerings()});
+      join_rows({softmax_lowerings(), layer_norm_lowerings(), batch_norm_lowerings(),
+                 loss_lowerings(), nll_loss_lowerings()});
   return rows;
 }
 

@@ -9,5 +9,7 @@
 namespace litz {
 
 std::span<const LoweringRow> basic_reduction_lowerings();
+std::span<const LoweringRow> statistics_lowerings();
+std::span<const LoweringRow> scan_lowerings();
 
 }  // namespace litz

@@ -35,6 +35,29 @@ std::vector<size_t> reduced_dims(const OpCall& call, std::string_view name, size
   return dims;
 }
 
+std::vector<size_t> call_dims(const OpCall& call, size_t rank) {
+  return call.node().schema->find("dim") >= 0 ? reduced_dims(call, "dim", rank) : all_dims(rank);
+}
+
+bool keepdim(const OpCall& call) {
+  return call.node().schema->find("keepdim") >= 0 && call.boolean("keepdim");
+}
+
+TensorValue without_dims(OpCall& call, const TensorValue& value, std::span<const size_t> dims) {
+  std::vector<bool> dropped(value.rank(), false);
+  for (size_t dim : dims) dropped[dim] = true;
+  std::vector<Index> sizes;
+  for (size_t i = 0; i < value.rank(); ++i) {
+    if (!dropped[i]) sizes.push_back(value.sizes[i]);
+  }
+  return call.view(value, sizes, [&](std::span<const Index> p) {
+    std::vector<Index> position;
+    size_t next = 0;
+    for (bool drop : dropped) position.push_back(drop ? call.indices().constant(0) : p[next++]);
+    return position;
+  });
+}
+
 Index count_elements(const OpCall& call, std::span<const Index> sizes,
                      std::span<const size_t> dims) {
   Index count = call.indices().constant(1);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lowering/expr_arithmetic.h"
+#include "lowering/expr_formulas.h"
 #include "lowering/lowering.h"
 #include "lowering/pointwise_helpers.h"
 
@@ -15,6 +15,8 @@ namespace litz {
 
 // The dtype that values of `dtype` are added up in: float32 for the halves, else the same.
 DType accumulator_dtype(DType dtype);
+
+inline Expr cast(Expr a, DType dtype) { return a.context().cast(a, dtype); }
 
 // The element converted to `dtype`, and from there to its accumulator dtype.
 Expr load_as(OpCall& call, const TensorValue& value, std::span<const Index> position, DType dtype);
@@ -29,6 +31,13 @@ std::vector<size_t> all_dims(size_t rank);
 // The dimensions that an argument names (an int, a list, or None), sorted. None and an empty list
 // mean all of them.
 std::vector<size_t> reduced_dims(const OpCall& call, std::string_view name, size_t rank);
+
+// The dimensions of a reduction: its argument `dim`, all where it has none.
+std::vector<size_t> call_dims(const OpCall& call, size_t rank);
+// Its argument `keepdim`, false where it has none.
+bool keepdim(const OpCall& call);
+// A value that a reduction has kept the dimensions of, without them.
+TensorValue without_dims(OpCall& call, const TensorValue& value, std::span<const size_t> dims);
 
 // How many elements the dimensions span.
 Index count_elements(const OpCall& call, std::span<const Index> sizes,

@@ -4,7 +4,8 @@
 namespace litz {
 
 std::span<const LoweringRow> reduction_lowerings() {
-  static const std::vector<LoweringRow> rows = join_rows({basic_reduction_lowerings()});
+  static const std::vector<LoweringRow> rows =
+      join_rows({basic_reduction_lowerings(), statistics_lowerings(), scan_lowerings()});
   return rows;
 }
 

@@ -8,15 +8,6 @@ namespace {
 
 using Lowered = std::optional<Unsupported>;
 
-bool keepdim(const OpCall& call) {
-  return call.node().schema->find("keepdim") >= 0 && call.boolean("keepdim");
-}
-
-// The dimensions of a call that may have no argument for them.
-std::vector<size_t> call_dims(const OpCall& call, size_t rank) {
-  return call.node().schema->find("dim") >= 0 ? reduced_dims(call, "dim", rank) : all_dims(rank);
-}
-
 // Result 0 becomes the reduction of `body` over the call's dimensions. It may be narrower than what
 // `body` computes in.
 void set_reduction(OpCall& call, ReductionKind kind, const OpCall::Body& body) {
@@ -42,8 +33,7 @@ Lowered lower_nansum(OpCall& call) {
   if (dtype == DType::kBool) return Unsupported{"a sum of bools that stays bool"};
   set_reduction(call, ReductionKind::kSum, [&](std::span<const Index> p) {
     const Expr value = load_as(call, input, p, dtype);
-    if (!is_floating(value.dtype())) return value;
-    return where(unary(ExprOp::kIsNan, value), number_like(value, 0), value);
+    return select(is_nan(value), 0.0, value);
   });
   return std::nullopt;
 }

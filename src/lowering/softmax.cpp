@@ -47,14 +47,14 @@ std::optional<Unsupported> lower_quotient(OpCall& call,
     return std::nullopt;
   }
   const Rows rows = find_rows(call);
-  const TensorValue exponential = call.pointwise(
+  const TensorValue powers = call.pointwise(
       accumulator_dtype(rows.dtype), rows.input.sizes,
-      [&](std::span<const Index> p) { return unary(ExprOp::kExp, centered(call, rows, p)); });
+      [&](std::span<const Index> p) { return exponential(centered(call, rows, p)); });
   const TensorValue sum =
       call.reduce(ReductionKind::kSum, rows.input.sizes, rows.dims, true,
-                  [&](std::span<const Index> p) { return call.load(exponential, p); });
+                  [&](std::span<const Index> p) { return call.load(powers, p); });
   set_pointwise(call, 0, [&](std::span<const Index> p) {
-    return finish(call.load(exponential, p) / call.load_broadcast(sum, p),
+    return finish(call.load(powers, p) / call.load_broadcast(sum, p),
                   call.load_broadcast(rows.maximum, p));
   });
   return std::nullopt;
@@ -67,8 +67,8 @@ std::optional<Unsupported> lower_softmax(OpCall& call) {
 // As softmax, but a row of nothing but -inf gives zeros.
 std::optional<Unsupported> lower_safe_softmax(OpCall& call) {
   return lower_quotient(call, [](Expr quotient, Expr maximum) {
-    const Expr infinity = number_like(maximum, std::numeric_limits<double>::infinity());
-    return where(binary(ExprOp::kEq, maximum, -infinity), number_like(maximum, 0), quotient);
+    const double infinity = std::numeric_limits<double>::infinity();
+    return select(equal(maximum, -infinity), 0.0, quotient);
   });
 }
 
@@ -79,11 +79,11 @@ std::optional<Unsupported> lower_log_softmax(OpCall& call) {
     return std::nullopt;
   }
   const Rows rows = find_rows(call);
-  const TensorValue sum = call.reduce(
-      ReductionKind::kSum, rows.input.sizes, rows.dims, true,
-      [&](std::span<const Index> p) { return unary(ExprOp::kExp, centered(call, rows, p)); });
+  const TensorValue sum =
+      call.reduce(ReductionKind::kSum, rows.input.sizes, rows.dims, true,
+                  [&](std::span<const Index> p) { return exponential(centered(call, rows, p)); });
   set_pointwise(call, 0, [&](std::span<const Index> p) {
-    return centered(call, rows, p) - unary(ExprOp::kLog, call.load_broadcast(sum, p));
+    return centered(call, rows, p) - logarithm(call.load_broadcast(sum, p));
   });
   return std::nullopt;
 }
@@ -112,7 +112,7 @@ std::optional<Unsupported> lower_log_softmax_backward(OpCall& call) {
                   [&](std::span<const Index> p) { return load_wide(call, grad, p); });
   set_pointwise(call, 0, [&](std::span<const Index> p) {
     return load_wide(call, grad, p) -
-           unary(ExprOp::kExp, load_wide(call, output, p)) * call.load_broadcast(sum, p);
+           exponential(load_wide(call, output, p)) * call.load_broadcast(sum, p);
   });
   return std::nullopt;
 }
