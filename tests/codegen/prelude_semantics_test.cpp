@@ -113,8 +113,9 @@ TEST(Prelude, VectorsAndTailsAgreeWithScalars) {
       for (PreludeFn fn : kFns) {
         if (!supports(fn, dtype)) continue;
         const std::string scalar = add_map_kernel(prelude, kernels, fn, dtype, 1);
-        for (int lanes : {2, native, 2 * native}) {
-          if (lanes > 64 || (lanes == 2 && native == 2)) continue;
+        // Less than a register, one register, and two.
+        for (int lanes : {native / 2, native, 2 * native}) {
+          if (lanes < 2 || lanes > 64) continue;
           pairs.emplace_back(scalar, add_map_kernel(prelude, kernels, fn, dtype, lanes));
         }
       }

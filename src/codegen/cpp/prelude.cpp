@@ -22,7 +22,7 @@ constexpr FnRow kFns[] = {
 };
 
 constexpr std::string_view kHeader =
-    R"(#define LITZ_INLINE static inline __attribute__((always_inline))
+    R"(#define LITZ_INLINE static inline __attribute__((always_inline, unused))
 #define LITZ_COLD static __attribute__((noinline, cold))
 #ifdef __clang__
 #define LITZ_HAS(x) __has_builtin(x)
