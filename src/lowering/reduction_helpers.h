@@ -25,7 +25,6 @@ Expr load_wide(OpCall& call, const TensorValue& value, std::span<const Index> po
 // The same for a value that is broadcast to the position.
 Expr load_wide_broadcast(OpCall& call, const TensorValue& value, std::span<const Index> position);
 
-// A dimension argument in [0, rank); 0 for a tensor without dimensions.
 // All dimensions of a tensor.
 std::vector<size_t> all_dims(size_t rank);
 // The dimensions that an argument names (an int, a list, or None), sorted. None and an empty list
