@@ -1,11 +1,11 @@
-#include "lowering/join_rows.h"
+#include "lowering/concatenate_rows.h"
 #include "lowering/normalization_families.h"
 
 namespace litz {
 
 std::span<const LoweringRow> normalization_lowerings() {
   static const std::vector<LoweringRow> rows =
-      join_rows({softmax_lowerings(), layer_norm_lowerings(), batch_norm_lowerings(),
+      concatenate_rows({softmax_lowerings(), layer_norm_lowerings(), batch_norm_lowerings(),
                  loss_lowerings(), nll_loss_lowerings()});
   return rows;
 }
