@@ -14,7 +14,7 @@ namespace litz::testing {
 namespace {
 
 constexpr const char* kWarnings =
-    " -Wall -Wextra -Werror -Wno-psabi -std=c++17 -O1 -ffp-contract=off -fPIC";
+    " -Wall -Wextra -Werror -Wno-psabi -std=c++17 -O2 -ffp-contract=off -fPIC";
 
 std::string default_compiler() {
   const char* cxx = getenv("CXX");
