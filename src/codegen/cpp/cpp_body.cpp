@@ -100,7 +100,7 @@ void CppBody::pop_scope(const std::string& header) {
     lanes_ = 1;
     valid_.clear();
   }
-  if (!header.empty()) scopes_.back().text.line(header + " {");
+  if (!header.empty()) scopes_.back().text.line(header == kBlock ? "{" : header + " {");
   scopes_.back().text.append(scope.text);
   if (!header.empty()) scopes_.back().text.line("}");
 }

@@ -66,6 +66,8 @@ class CppBody {
   IndentedBuffer& push_vector_scope(size_t loop, std::string name, int lanes, std::string valid);
   // Closes the innermost scope and appends `header {`, its statements, and `}` to the scope around
   // it; without header just the statements.
+  // kBlock as the header makes a plain block.
+  static constexpr std::string_view kBlock = "{";
   void pop_scope(const std::string& header);
   // The statements of the outermost scope so far, which is emptied.
   std::string take_text();

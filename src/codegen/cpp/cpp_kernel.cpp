@@ -287,6 +287,7 @@ class KernelPrinter {
         if (in_stage(a, stage)) a.declare(body_.out(), stem + "_" + text(u));
       }
     }
+    body_.push_scope(CppBody::kNoLoop, "");
     body_.out().line(i64_ + " v = " + begin + ";");
     const bool known = !blocks && begin == "0" && e.is_constant();
     const int64_t length = known ? e.constant() : -1;
@@ -317,13 +318,14 @@ class KernelPrinter {
       print_element(stage, stem);
       body_.pop_scope("if (v < " + end + ")");
     }
+    body_.pop_scope(std::string(CppBody::kBlock));
     if (nested) {
       for (Accumulator& a : accumulators_) {
         if (in_stage(a, stage)) a.merge(body_, "", stem);
       }
       body_.pop_scope(blocks ? "for (" + i64_ + " b = " + from + "; b < " + to +
                                    "; b += " + text(kBlockElements) + ")"
-                             : "if (true)");
+                             : std::string(CppBody::kBlock));
     }
   }
 
@@ -479,7 +481,7 @@ class KernelPrinter {
       body();
       body_.pop_scope("if (v < to)");
     }
-    body_.pop_scope("if (true)");
+    body_.pop_scope(std::string(CppBody::kBlock));
   }
 
   // ---- the whole function
