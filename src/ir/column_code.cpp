@@ -67,11 +67,12 @@ bool ColumnCode::run(int64_t count) {
         break;
       }
       case StepKind::kIndexSum: {
-        auto* out = static_cast<int64_t*>(data(step.out));
-        std::fill_n(out, count, step.number);
+        // Unsigned: lanes where no condition holds may have any values.
+        auto* out = static_cast<uint64_t*>(data(step.out));
+        std::fill_n(out, count, static_cast<uint64_t>(step.number));
         for (size_t term = 0; term < step.operands.size(); ++term) {
-          const auto* values = static_cast<const int64_t*>(data(step.operands[term]));
-          const int64_t factor = step.factors[term];
+          const auto* values = static_cast<const uint64_t*>(data(step.operands[term]));
+          const auto factor = static_cast<uint64_t>(step.factors[term]);
           for (int64_t i = 0; i < count; ++i) out[i] += factor * values[i];
         }
         break;

@@ -322,7 +322,10 @@ bool run_operation(const Scan& operation, const OperationMemory& memory) {
 
 bool run_operation(const Scatter& operation, const OperationMemory& memory) {
   const MemoryRegion& output = memory.region_of(operation.output);
-  copy_elements(memory.region_of(operation.initial), output);
+  if (operation.initial.valid()) {
+    const Pointwise initial = {operation.output, operation.initial_loops, operation.initial};
+    if (!run_operation(initial, memory)) return false;
+  }
 
   Loops loops;
   loops.add(operation.loops, memory.size_of);
