@@ -1,29 +1,10 @@
-<<<<<<< HEAD
-// litz._core.GraphBuilder: how the Python door builds a Graph, node by node.
-//
-// Values are Value(node, output). Arguments of calls are None, bool, int, float, complex, str,
-// Value, lists or tuples of those, and
-//   Sym("2*s0")                          a symbolic integer, sympy's text over declared symbols
-//   DTypeArg("float32"), DeviceArg("cuda:0"), LayoutArg("strided"),
-//   MemoryFormatArg("channels_last")
-// Sizes, strides and offsets are int or such a text. Metadata of results are tuples:
-//   ("tensor", dtype, sizes, strides, offset, device, layout)    layout "strided" or any other word
-//   ("int", expression), ("scalar",), ("none",), ("list", [metadata, ...])
-// A list is flattened: its elements become results of the node.
-=======
 // Builds a Graph from the nodes of a torch.fx.GraphModule. The Python package walks the module and
 // hands over one node after the other; reading arguments and metadata is done here, because it is
 // most of the work and has to be fast.
->>>>>>> runtime
 #pragma once
 
 #include <nanobind/nanobind.h>
 
-<<<<<<< HEAD
-namespace litz {
-
-void bind_graph_builder(nanobind::module_& module);
-=======
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -97,7 +78,8 @@ class GraphBuilder {
   nanobind::object node_type_;
   nanobind::object sym_int_type_;
   nanobind::object device_type_;
+  nanobind::object cpu_device_;
+  nanobind::object fake_tensor_type_;
 };
->>>>>>> runtime
 
 }  // namespace litz

@@ -13,9 +13,6 @@ except ModuleNotFoundError as error:
         "in a source checkout run ./run build, elsewhere pip install litz"
     ) from error
 
-<<<<<<< HEAD
-__all__ = ["__version__"]
-=======
 from litz.errors import LitzError, LitzInternalError, LitzUserError, LitzWarning
 from litz.explain import Explanation, explain
 from litz.graph_compiler import compile_fx
@@ -37,4 +34,3 @@ __all__ = [
     "report",
     "reset",
 ]
->>>>>>> runtime

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 
 from litz import _core
 from litz.errors import UnsupportedGraph
@@ -92,8 +93,6 @@ def _read_captured(builder: _core.GraphBuilder, gm: fx.GraphModule, node: fx.Nod
 
 def _check_tensor(name: str, value: torch.Tensor) -> None:
     """Raises UnsupportedGraph for a tensor that is not plain dense memory on the CPU."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
     if type(value) not in (torch.Tensor, torch.nn.Parameter, FakeTensor):
         raise UnsupportedGraph(f"its input {name} is a {type(value).__name__}")
     if value.layout is not torch.strided or value.is_nested:

@@ -64,6 +64,7 @@ uint16_t encode_half(double value, HalfFormat format) {
   const uint16_t infinity = static_cast<uint16_t>(exponent_mask << format.fraction_bits);
   if (std::isnan(value)) return sign | infinity | (1 << (format.fraction_bits - 1));
   if (std::isinf(value)) return sign | infinity;
+  if (value == 0) return sign;
   int exponent = 0;
   std::frexp(value, &exponent);  // |value| in [2^(exponent-1), 2^exponent)
   const int biased = std::max(exponent - 1 + format.bias(), 1);

@@ -38,8 +38,7 @@ bool same_strides(std::span<const Index> sizes, std::span<const Index> a,
 
 }  // namespace
 
-// ---- the walk over the graph
-// ---------------------------------------------------------------------------------------------------
+// ---- the walk over the graph ----
 
 LoweringContext::LoweringContext(const Graph& graph, const LoweringOptions& options)
     : graph_(graph), options_(options), program_(graph.shared_context()), values_(graph) {}
@@ -130,16 +129,29 @@ void LoweringContext::lower_call(NodeId id) {
     call_library(id, "its result has a dtype that Litz does not compute with");
     return;
   }
-  for (const Argument& argument : node.arguments) {
-    const auto* value = std::get_if<Value>(&argument.v);
-    if (value != nullptr && graph_.meta(*value).is_tensor() &&
-        !is_native(graph_.meta(*value).tensor.dtype)) {
-      call_library(id, "an argument has a dtype that Litz does not compute with");
-      return;
-    }
+  if (const std::string reason = argument_obstacle(node); !reason.empty()) {
+    call_library(id, reason);
+    return;
   }
   OpCall call(*this, id);
   if (const std::optional<Unsupported> refused = function(call)) call_library(id, refused->reason);
+}
+
+std::string LoweringContext::argument_obstacle(const Node& node) const {
+  std::string obstacle;
+  for (const Argument& argument : node.arguments) {
+    if (argument.holds<std::complex<double>>()) obstacle = "an argument is a complex number";
+    for_each_value(argument, [&](Value value) {
+      const ValueMeta& meta = graph_.meta(value);
+      if (meta.kind == ValueMeta::Kind::kOtherScalar)
+        obstacle = "an argument is a number known only at run time";
+      if (meta.is_tensor() && !is_native(meta.tensor.dtype))
+        obstacle = "an argument has a dtype that Litz does not compute with";
+      if (meta.is_tensor() && meta.tensor.layout != TensorLayout::kStrided)
+        obstacle = "an argument is not a strided tensor";
+    });
+  }
+  return obstacle;
 }
 
 void LoweringContext::call_library(NodeId id, std::string reason) {
@@ -183,6 +195,8 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
     buffer.kind = BufferKind::kExtern;
     const BufferId added = program_.add_buffer(std::move(buffer));
     kernel.outputs.push_back(added);
+    if (kernel.results_are_views && !meta.tensor.offset.is_constant(0))
+      storage_offsets_[added.value] = meta.tensor.offset;
     set({id, static_cast<uint32_t>(i)}, whole(added));
   }
   program_.add_operation({std::move(kernel), origin_});
@@ -226,7 +240,10 @@ void LoweringContext::add_outputs() {
         program_.outputs.push_back({*index});
       } else {
         origin_ = "output";
-        program_.outputs.push_back({strided(tensor(*value), graph_.tensor(*value))});
+        BufferView view = strided(tensor(*value), graph_.tensor(*value));
+        const auto input = overwritten_.find(view.buffer.value);
+        if (input != overwritten_.end()) view.buffer = input->second;
+        program_.outputs.push_back({std::move(view)});
       }
     } else if (const auto* index = std::get_if<Index>(&output.v)) {
       program_.outputs.push_back({*index});
@@ -238,8 +255,7 @@ void LoweringContext::add_outputs() {
   }
 }
 
-// ---- values
-// ----------------------------------------------------------------------------------------------------------------------
+// ---- values ----
 
 const TensorValue& LoweringContext::tensor(Value value) const {
   const auto* tensor = std::get_if<TensorValue>(&values_[value]);
@@ -255,8 +271,6 @@ void LoweringContext::set(Value value, TensorValue tensor) {
                                              std::string(to_string(tensor.dtype)) +
                                              ", eager gives " + std::string(to_string(meta.dtype)));
   LITZ_CHECK(tensor.sizes == meta.sizes, "result of " + name + " has other sizes than in eager");
-  if (tensor.strided && !same_strides(meta.sizes, tensor.strided->strides, meta.strides))
-    tensor.strided.reset();
   values_[value] = std::move(tensor);
 }
 
@@ -265,6 +279,74 @@ void LoweringContext::set_index(Value value, Index index) { values_[value] = ind
 Index LoweringContext::storage_offset(BufferId buffer) const {
   const auto found = storage_offsets_.find(buffer.value);
   return found == storage_offsets_.end() ? program_.indices().constant(0) : found->second;
+}
+
+bool LoweringContext::has_strides(const TensorValue& value, const TensorMeta& meta) {
+  return value.strided && same_strides(meta.sizes, value.strided->strides, meta.strides);
+}
+
+std::optional<Unsupported> LoweringContext::overwrite_input(NodeId id, const TensorValue& target,
+                                                            const OpCall::Body& body) {
+  const Buffer input = program_.buffer(target.buffer);
+  const bool is_whole = target.strided && is_whole_buffer(program_, *target.strided) &&
+                        target.coordinates == placeholders(program_.indices(), input.sizes);
+  if (input.kind != BufferKind::kInput || !is_whole)
+    return Unsupported{"it writes to a part of a tensor"};
+  const LoopNest loops = make_loops(program_.indices(), input.sizes);
+  Expr value = body(loops.variables);
+  bool reads_elsewhere = false;
+  visit_postorder(std::span(&value, 1), [&](Expr e) {
+    if (e.op() != ExprOp::kLoad || e.buffer() != target.buffer) return;
+    reads_elsewhere |= !std::equal(e.coordinates().begin(), e.coordinates().end(),
+                                   loops.variables.begin(), loops.variables.end());
+  });
+  // No operation may read an input after it was written, nor while elements are out of place: then
+  // the new elements get a buffer of their own first.
+  if (reads_elsewhere || is_read_after(id, target.buffer)) {
+    Buffer buffer = input;
+    buffer.name = fresh_name(input.name + "_new");
+    buffer.kind = BufferKind::kComputed;
+    const TensorValue copy =
+        add_pointwise(std::move(buffer), [&](std::span<const Index>) { return value; });
+    value = program_.exprs().load(copy.buffer, input.dtype, loops.variables);
+    redirect(target.buffer, copy.buffer);
+    overwritten_[copy.buffer.value] = target.buffer;
+  }
+  program_.add_operation({Pointwise{target.buffer, loops, value}, origin_});
+  const Value self = std::get<Value>(graph_.node(id).arguments[0].v);
+  set({id, 0}, tensor(self));
+  return std::nullopt;
+}
+
+bool LoweringContext::is_read_after(NodeId id, BufferId buffer) const {
+  const auto looks_into_it = [&](Value value) {
+    const auto* tensor = std::get_if<TensorValue>(&values_[value]);
+    return (tensor != nullptr && tensor->buffer == buffer) || value == Value{id, 0};
+  };
+  bool found = false;
+  for (uint32_t i = id.value + 1; i < graph_.num_nodes(); ++i) {
+    for (const Argument& argument : graph_.node(NodeId(i)).arguments)
+      for_each_value(argument, [&](Value value) { found |= looks_into_it(value); });
+  }
+  // An output that is a window of the input in memory is read by nobody here.
+  for (const Argument& output : graph_.outputs()) {
+    for_each_value(output, [&](Value value) {
+      if (!looks_into_it(value) || value == Value{id, 0}) return;
+      found |= !has_strides(tensor(value), graph_.tensor(value));
+    });
+  }
+  return found;
+}
+
+void LoweringContext::redirect(BufferId from, BufferId to) {
+  for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
+    for (uint32_t k = 0; k < graph_.node(NodeId(i)).outputs.size(); ++k) {
+      auto* tensor = std::get_if<TensorValue>(&values_[Value{NodeId(i), k}]);
+      if (tensor == nullptr || tensor->buffer != from) continue;
+      tensor->buffer = to;
+      if (tensor->strided) tensor->strided->buffer = to;
+    }
+  }
 }
 
 TensorValue LoweringContext::whole(BufferId id) const {
@@ -291,8 +373,11 @@ TensorValue LoweringContext::add_pointwise(Buffer buffer, const OpCall::Body& bo
 }
 
 BufferView LoweringContext::strided(const TensorValue& value, const TensorMeta& meta) {
-  if (value.strided && same_strides(meta.sizes, value.strided->strides, meta.strides))
-    return *value.strided;
+  if (has_strides(value, meta)) {
+    BufferView window = *value.strided;
+    window.strides = meta.strides;  // also of dimensions of size 1
+    return window;
+  }
   Buffer buffer;
   buffer.name = fresh_name("copy");
   buffer.dtype = value.dtype;

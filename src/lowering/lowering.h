@@ -64,6 +64,8 @@ class OpCall {
   // ---- arguments, by schema name ----
   const Argument& argument(std::string_view name) const;
   bool is_none(std::string_view name) const;
+  bool is_tensor(std::string_view name) const;             // else None, a number, a list, ...
+  const std::string& device(std::string_view name) const;  // of a tensor
   const TensorValue& tensor(std::string_view name) const;
   std::optional<TensorValue> optional_tensor(std::string_view name) const;
   std::vector<std::optional<TensorValue>> tensor_list(
@@ -124,12 +126,22 @@ class OpCall {
   TensorValue scatter(const TensorMeta& meta, const Body& initial, StoreMode mode,
                       std::span<const Index> sizes,
                       const std::function<Store(std::span<const Index> position)>& store);
+  // Writes all elements of an input that the graph mutates and sets result 0 to it. Values that
+  // look into the input have the new elements from here on. Refuses where `target` is not the whole
+  // of an input.
+  std::optional<Unsupported> overwrite_input(const TensorValue& target, const Body& body);
 
   // ---- views ----
-  // A view with other sizes: `map` gives the position in `base` for a position in the view.
+  // A view with other sizes: `map` gives the position in `base` for a position in the view. It is
+  // strided where the positions are provably so in memory, whatever eager does.
   TensorValue view(const TensorValue& base, std::span<const Index> sizes,
-                   const std::function<std::vector<Index>(std::span<const Index> position)>& map,
-                   const TensorMeta* eager = nullptr);
+                   const std::function<std::vector<Index>(std::span<const Index> position)>& map);
+  // A whole buffer as a value.
+  TensorValue whole(BufferId buffer) const;
+  // Whether the value lies in memory with the strides that eager's result has.
+  bool has_strides(const TensorValue& value, const TensorMeta& meta) const;
+  // In eager's terms, where the storage that a buffer stands for has the buffer's first element.
+  Index storage_offset(BufferId buffer) const;
 
  private:
   LoweringContext& context_;

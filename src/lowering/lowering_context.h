@@ -29,6 +29,13 @@ class LoweringContext {
   // that window.
   BufferView strided(const TensorValue& value, const TensorMeta& meta);
 
+  // Whether the value is strided as eager's metadata says.
+  static bool has_strides(const TensorValue& value, const TensorMeta& meta);
+
+  // OpCall::overwrite_input for the call `id`.
+  std::optional<Unsupported> overwrite_input(NodeId id, const TensorValue& target,
+                                             const OpCall::Body& body);
+
   // A whole buffer as a value.
   TensorValue whole(BufferId buffer) const;
   TensorValue add_pointwise(Buffer buffer, const OpCall::Body& body);
@@ -44,15 +51,22 @@ class LoweringContext {
   void add_input(NodeId id);
   void add_constant(NodeId id);
   void lower_call(NodeId id);
+  // Why no lowering can take the arguments of a call; empty where one may.
+  std::string argument_obstacle(const Node& node) const;
   void call_library(NodeId id, std::string reason);
   ExternArgument extern_argument(const Argument& argument);
   void add_outputs();
+  // Some operation after the call may read the buffer.
+  bool is_read_after(NodeId id, BufferId buffer) const;
+  // Values that look into one buffer look into another one of the same sizes and strides instead.
+  void redirect(BufferId from, BufferId to);
 
   const Graph& graph_;
   const LoweringOptions& options_;
   Program program_;
   ValueMap<std::variant<std::monostate, TensorValue, Index>> values_;
   std::unordered_map<uint32_t, Index> storage_offsets_;  // by buffer; absent means 0
+  std::unordered_map<uint32_t, BufferId> overwritten_;   // input by the buffer of its new elements
   std::unordered_map<std::string, uint32_t> names_;
   std::vector<LoweringNote> fallbacks_;
   std::string origin_;

@@ -12,8 +12,7 @@ Program& OpCall::program() const { return context_.program(); }
 IndexContext& OpCall::indices() const { return context_.program().indices(); }
 ExprContext& OpCall::exprs() const { return context_.program().exprs(); }
 
-// ---- arguments
-// -----------------------------------------------------------------------------------------------------------------
+// ---- arguments ----
 
 const Argument& OpCall::argument(std::string_view name) const {
   const int position = node().schema->find(name);
@@ -22,6 +21,15 @@ const Argument& OpCall::argument(std::string_view name) const {
 }
 
 bool OpCall::is_none(std::string_view name) const { return argument(name).is_none(); }
+
+bool OpCall::is_tensor(std::string_view name) const {
+  const auto* value = std::get_if<Value>(&argument(name).v);
+  return value != nullptr && graph().meta(*value).is_tensor();
+}
+
+const std::string& OpCall::device(std::string_view name) const {
+  return graph().tensor(std::get<Value>(argument(name).v)).device;
+}
 
 const TensorValue& OpCall::tensor(std::string_view name) const {
   const auto* value = std::get_if<Value>(&argument(name).v);
@@ -115,8 +123,7 @@ Argument OpCall::scalar(std::string_view name) const {
   return a;
 }
 
-// ---- results
-// -------------------------------------------------------------------------------------------------------------------
+// ---- results ----
 
 const TensorMeta& OpCall::result(size_t output) const { return node().outputs[output].tensor; }
 size_t OpCall::num_results() const { return node().outputs.size(); }
@@ -127,8 +134,7 @@ void OpCall::set_index(size_t output, Index value) {
   context_.set_index({id_, static_cast<uint32_t>(output)}, value);
 }
 
-// ---- building
-// ------------------------------------------------------------------------------------------------------------------
+// ---- building ----
 
 Expr OpCall::load(const TensorValue& value, std::span<const Index> position) {
   return load(value, position, {});
@@ -225,21 +231,13 @@ TensorValue OpCall::reduce(ReductionKind kind, std::span<const Index> sizes,
   std::vector<Index> full;
   for (size_t i = 0; i < sizes.size(); ++i)
     full.push_back(reduced[i] ? indices().constant(1) : sizes[i]);
-  TensorMeta meta;
-  meta.dtype = value.dtype;
-  meta.sizes = full;
-  meta.strides = contiguous_strides(indices(), full);
-  meta.offset = indices().constant(0);
-  return view(
-      value, full,
-      [&](std::span<const Index> p) {
-        std::vector<Index> own;
-        for (size_t i = 0; i < p.size(); ++i) {
-          if (!reduced[i]) own.push_back(p[i]);
-        }
-        return own;
-      },
-      &meta);
+  return view(value, full, [&](std::span<const Index> p) {
+    std::vector<Index> own;
+    for (size_t i = 0; i < p.size(); ++i) {
+      if (!reduced[i]) own.push_back(p[i]);
+    }
+    return own;
+  });
 }
 
 TensorValue OpCall::scan(ScanKind kind, std::span<const Index> sizes, size_t axis,
@@ -285,10 +283,45 @@ TensorValue OpCall::scatter(const TensorMeta& meta, const Body& initial, StoreMo
   return context_.whole(output);
 }
 
+namespace {
+
+bool is_made_of_sizes(Index index) {
+  for (Index symbol : free_symbols(index)) {
+    if (symbol.symbol_kind() != SymbolKind::kSize) return false;
+  }
+  return true;
+}
+
+// The memory that the value walks, where its place is linear in the position.
+std::optional<BufferView> find_strided_window(const Program& program, const TensorValue& value) {
+  const Buffer& buffer = program.buffer(value.buffer);
+  IndexContext& indices = program.indices();
+  Index place = dot(indices, value.coordinates, buffer.strides);
+  BufferView window{value.buffer, value.dtype, value.sizes, {}, {}};
+  const std::vector<Index> defaults = contiguous_strides(indices, value.sizes);
+  for (size_t i = 0; i < value.sizes.size(); ++i) {
+    if (value.sizes[i].is_constant(1)) {
+      window.strides.push_back(defaults[i]);
+      continue;
+    }
+    const std::optional<LinearIn> parts =
+        linear_in(place, indices.variable(static_cast<uint32_t>(i), value.sizes[i]));
+    if (!parts) return std::nullopt;
+    window.strides.push_back(parts->stride);
+    place = parts->rest;
+  }
+  for (Index stride : window.strides) {
+    if (!is_made_of_sizes(stride)) return std::nullopt;
+  }
+  window.offset = place;
+  return window;
+}
+
+}  // namespace
+
 TensorValue OpCall::view(
     const TensorValue& base, std::span<const Index> sizes,
-    const std::function<std::vector<Index>(std::span<const Index> position)>& map,
-    const TensorMeta* eager) {
+    const std::function<std::vector<Index>(std::span<const Index> position)>& map) {
   const std::vector<Index> own = make_loops(indices(), sizes).variables;
   const std::vector<Index> in_base = map(own);
   LITZ_CHECK(in_base.size() == base.sizes.size(),
@@ -302,12 +335,20 @@ TensorValue OpCall::view(
   value.buffer = base.buffer;
   value.dtype = base.dtype;
   value.sizes.assign(sizes.begin(), sizes.end());
+  value.coordinates.reserve(base.coordinates.size());
   for (Index c : base.coordinates) value.coordinates.push_back(at.apply(c));
-  if (eager != nullptr && base.strided) {
-    value.strided = BufferView{base.buffer, base.dtype, value.sizes, eager->strides,
-                               eager->offset - context_.storage_offset(base.buffer)};
-  }
+  value.strided = find_strided_window(program(), value);
   return value;
+}
+
+TensorValue OpCall::whole(BufferId buffer) const { return context_.whole(buffer); }
+bool OpCall::has_strides(const TensorValue& value, const TensorMeta& meta) const {
+  return LoweringContext::has_strides(value, meta);
+}
+Index OpCall::storage_offset(BufferId buffer) const { return context_.storage_offset(buffer); }
+
+std::optional<Unsupported> OpCall::overwrite_input(const TensorValue& target, const Body& body) {
+  return context_.overwrite_input(id_, target, body);
 }
 
 std::optional<Unsupported> lower_to_library(OpCall&) {

@@ -93,7 +93,7 @@ Index divide_constants(Index a, Index b) {
 Index divide_multiples(Index a, Index b) {
   const Multiples split = split_multiples(a, b);
   if (split.quotient.is_constant(0)) return Index();
-  return split.quotient + floor_div(split.remainder, b);
+  return split.quotient + divide_by_positive(split.remainder, b);
 }
 
 Index divide_within_range(Index a, Index b) {
@@ -103,7 +103,7 @@ Index divide_within_range(Index a, Index b) {
 
 Index divide_common_factor(Index a, Index b) {
   const auto split = find_factor_split(a, b);
-  return split ? floor_div(split->high, split->b_high) : Index();
+  return split ? divide_by_positive(split->high, split->b_high) : Index();
 }
 
 // The one floor_div(x, n) among the terms of a that has coefficient 1; null where there is none or
@@ -123,13 +123,13 @@ Index divide_quotient(Index a, Index b) {
   const Index quotient = only_quotient(a);
   if (!quotient.valid()) return Index();
   const Index n = quotient.operands()[1];
-  return floor_div(quotient.operands()[0] + (a - quotient) * n, n * b);
+  return divide_by_positive(quotient.operands()[0] + (a - quotient) * n, n * b);
 }
 
 Index divide_remainder(Index a, Index b) {
   if (a.kind() != IndexKind::kMod) return Index();
   const auto n = exact_div(a.operands()[1], b);
-  return n ? mod(floor_div(a.operands()[0], b), *n) : Index();
+  return n ? reduce_by_positive(divide_by_positive(a.operands()[0], b), *n) : Index();
 }
 
 constexpr DivisionRule kFloorDivRules[] = {
@@ -150,7 +150,7 @@ Index reduce_constants(Index a, Index b) {
 
 Index reduce_multiples(Index a, Index b) {
   const Multiples split = split_multiples(a, b);
-  return split.quotient.is_constant(0) ? Index() : mod(split.remainder, b);
+  return split.quotient.is_constant(0) ? Index() : reduce_by_positive(split.remainder, b);
 }
 
 Index reduce_within_range(Index a, Index b) {
@@ -169,14 +169,14 @@ Index reduce_remainders(Index a, Index b) {
   for (const auto& [coefficient, term] : view.terms()) {
     if (term.kind() != IndexKind::kMod) continue;
     if (!prove_divisible(term.operands()[1] * coefficient, b)) continue;
-    return mod(a + (term.operands()[0] - term) * coefficient, b);
+    return reduce_by_positive(a + (term.operands()[0] - term) * coefficient, b);
   }
   return Index();
 }
 
 Index reduce_common_factor(Index a, Index b) {
   const auto split = find_factor_split(a, b);
-  return split ? split->g * mod(split->high, split->b_high) + split->low : Index();
+  return split ? split->g * reduce_by_positive(split->high, split->b_high) + split->low : Index();
 }
 
 constexpr DivisionRule kModRules[] = {
@@ -189,21 +189,22 @@ constexpr DivisionRule kModRules[] = {
     {"mod(g*a + r, g*b) == g*mod(a, b) + r  where 0 <= r < g", reduce_common_factor},
 };
 
-Index apply_rules(std::span<const DivisionRule> rules, IndexKind kind, Index a, Index b) {
-  LITZ_CHECK(may_divide(b), "division by " + to_string(b) + ", which may not be positive");
+Index simplify_division(std::span<const DivisionRule> rules, IndexKind kind, Index a, Index b) {
+  LITZ_CHECK(b.range().hi > 0, "division by " + to_string(b) + ", which is not positive");
+  if (const Index known = IndexBuilder::recall(kind, a, b); known.valid()) return known;
+  Index result;
   for (const DivisionRule& rule : rules) {
-    if (const Index result = rule.apply(a, b); result.valid()) return result;
+    result = rule.apply(a, b);
+    if (result.valid()) break;
   }
-  return IndexBuilder::binary(kind, a, b);
+  if (!result.valid()) result = IndexBuilder::binary(kind, a, b);
+  // Inside a proof fewer proofs are tried, so the result may be weaker.
+  if (IndexBuilder::proof_depth(a.context()) == 0) IndexBuilder::remember(kind, a, b, result);
+  return result;
 }
 
-Index divide_memoized(std::span<const DivisionRule> rules, IndexKind kind, Index a, Index b) {
-  IndexContext& context = a.context();
-  if (const Index known = IndexBuilder::recall(kind, a, b); known.valid()) return known;
-  const Index result = apply_rules(rules, kind, a, b);
-  // Inside a proof fewer proofs are tried, so the result may be weaker.
-  if (IndexBuilder::proof_depth(context) == 0) IndexBuilder::remember(kind, a, b, result);
-  return result;
+void check_divisor(Index b) {
+  LITZ_CHECK(may_divide(b), "division by " + to_string(b) + ", which may not be positive");
 }
 
 }  // namespace
@@ -217,12 +218,24 @@ bool may_divide(Index b) {
   return range.hi > 0 && (range.lo >= 0 || prove_nonnegative(b));
 }
 
+Index divide_by_positive(Index a, Index b) {
+  return simplify_division(floor_div_rules(), IndexKind::kFloorDiv, a, b);
+}
+
+Index reduce_by_positive(Index a, Index b) {
+  return simplify_division(mod_rules(), IndexKind::kMod, a, b);
+}
+
 Index floor_div(Index a, Index b) {
-  return divide_memoized(floor_div_rules(), IndexKind::kFloorDiv, a, b);
+  check_divisor(b);
+  return divide_by_positive(a, b);
 }
 Index floor_div(Index a, int64_t b) { return floor_div(a, a.context().constant(b)); }
 
-Index mod(Index a, Index b) { return divide_memoized(mod_rules(), IndexKind::kMod, a, b); }
+Index mod(Index a, Index b) {
+  check_divisor(b);
+  return reduce_by_positive(a, b);
+}
 Index mod(Index a, int64_t b) { return mod(a, a.context().constant(b)); }
 
 Index ceil_div(Index a, Index b) { return floor_div(a + b - 1, b); }

@@ -19,7 +19,12 @@ struct DivisionRule {
 std::span<const DivisionRule> floor_div_rules();
 std::span<const DivisionRule> mod_rules();
 
-// True if b is positive, sizes taken to be at least 1.
+// True if b is proven to be positive, sizes taken to be at least 1.
 bool may_divide(Index b);
+
+// floor_div and mod by a b that is known to be positive, for the simplifier itself: divisors that
+// it makes of other divisors are positive, whether or not may_divide can tell.
+Index divide_by_positive(Index a, Index b);
+Index reduce_by_positive(Index a, Index b);
 
 }  // namespace litz

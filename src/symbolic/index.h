@@ -6,18 +6,23 @@
 // identity.
 //
 // Kinds and canonical form:
-//   Constant    an int64
-//   Symbol      a named unknown with a range; sizes ("s0"), loop variables ("d0"), runtime index
-//   values ("i0") Sum         c0 + c1*t1 + ... + cn*tn: integer coefficients, no term a Sum or a
-//   Constant, terms in id order, n >= 1,
-//               and not a bare term (n == 1, c0 == 0, c1 == 1)
-//   Product     t1*...*tn, n >= 2, factors in id order, none a Constant, Product or Sum (products
-//   distribute over sums) FloorDiv    floor(a / b), b > 0 Mod         a - b*floor(a / b), b > 0,
-//   result in [0, b) Min, Max    of two or more, flattened, in id order
+//   Constant  an int64
+//   Symbol    a named unknown with a range: sizes ("s0"), loop variables ("d0"), values loaded at
+//             run time ("i0")
+//   Sum       c0 + c1*t1 + ... + cn*tn: integer coefficients, no term a Sum or a Constant, terms in
+//             id order, n >= 1, and not a bare term (n == 1, c0 == 0, c1 == 1)
+//   Product   t1*...*tn, n >= 2, factors in id order, none a Constant, Product or Sum (products
+//             distribute over sums)
+//   FloorDiv  floor(a / b), b > 0
+//   Mod       a - b*floor(a / b), b > 0, result in [0, b)
+//   Min, Max  of two or more, flattened, in id order
+// The rules of simplification and their proofs are in docs/math/index-algebra.md.
 //
 // A loop variable d with extent e takes the values 0 <= d < e; the extent may itself be an Index.
 // Division and modulo need a divisor that is provably positive: sizes are assumed to be at least 1
-// where they divide (an empty tensor runs no loop).
+// where they divide (an empty tensor runs no loop). Another divisor is an InternalError.
+//
+// Arithmetic whose coefficients do not fit int64 throws a UserError.
 //
 // The context owns all nodes; it is used from one thread and must outlive every Index made from it.
 #pragma once
@@ -84,8 +89,8 @@ class Index {
   // Sum access; any other kind reads as a sum of one term (or of none, for a constant).
   int64_t sum_constant() const;
   std::span<const std::pair<int64_t, Index>> terms() const;  // requires kind() == kSum
-  std::span<const Index> operands()
-      const;  // Product, Min, Max: all; FloorDiv, Mod: {a, b}; else empty
+  // Product, Min, Max: all; FloorDiv, Mod: {a, b}; else empty.
+  std::span<const Index> operands() const;
 
   ValueRange range() const;  // cached on the node
   bool depends_on(Index symbol) const;
@@ -156,10 +161,9 @@ struct std::hash<litz::Index> {
 namespace litz {
 
 // ---- substitution and structure
-// -------------------------------------------------------------------------------------
 
-// Replaces symbols by expressions, all at once, and simplifies. Reuse one Substitution for many
-// expressions: it memoizes.
+// Replaces symbols by expressions, all at once, and simplifies. The extents of variables are not
+// part of an expression and stay. Reuse one Substitution for many expressions: it memoizes.
 class Substitution {
  public:
   Substitution() = default;
@@ -190,13 +194,13 @@ std::optional<LinearIn> linear_in(Index expression, Index symbol);
 // Sum of position[i] * stride[i].
 Index dot(IndexContext& context, std::span<const Index> position, std::span<const Index> strides);
 
-// Row-major strides, the product of all sizes, and the inverse of row-major linearisation.
+// Row-major strides (a dimension of constant size 0 counts as one of size 1, as in PyTorch), the
+// product of all sizes, and the inverse of row-major linearisation for 0 <= linear < product.
 std::vector<Index> contiguous_strides(IndexContext& context, std::span<const Index> sizes);
 Index product(IndexContext& context, std::span<const Index> sizes);
 std::vector<Index> delinearize(Index linear, std::span<const Index> sizes);
 
 // ---- proofs (false means "not proven")
-// --------------------------------------------------------------------------------
 
 bool prove_nonnegative(Index a);
 bool prove_less(Index a, Index b);  // a < b for all values of the symbols
@@ -207,7 +211,6 @@ bool prove_divisible(Index a, Index divisor);
 std::optional<Index> exact_div(Index a, Index divisor);
 
 // ---- evaluation and text
-// ----------------------------------------------------------------------------------------------
 
 // Value of an expression whose symbols all have values. Throws InternalError on an unbound symbol.
 int64_t evaluate(Index expression, const std::function<int64_t(Index symbol)>& value_of);

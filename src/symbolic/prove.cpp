@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "symbolic/divide.h"
 #include "symbolic/monomial.h"
 #include "symbolic/sum.h"
 
@@ -163,7 +164,7 @@ class Prover {
     if (atom.kind() == IndexKind::kFloorDiv) {
       const Index a = atom.operands()[0];
       const Index bound = upper_in_variables(a, depth);
-      return bound == a ? Index() : floor_div(bound, atom.operands()[1]);
+      return bound == a ? Index() : divide_by_positive(bound, atom.operands()[1]);
     }
     return Index();
   }

@@ -2,6 +2,7 @@
 #include <unordered_set>
 
 #include "support/error.h"
+#include "symbolic/divide.h"
 #include "symbolic/node.h"
 #include "symbolic/sum.h"
 
@@ -37,9 +38,9 @@ Index rebuild(Index a, F value_of) {
       return result;
     }
     case IndexKind::kFloorDiv:
-      return floor_div(value_of(operands[0]), value_of(operands[1]));
+      return divide_by_positive(value_of(operands[0]), value_of(operands[1]));
     case IndexKind::kMod:
-      return mod(value_of(operands[0]), value_of(operands[1]));
+      return reduce_by_positive(value_of(operands[0]), value_of(operands[1]));
     case IndexKind::kMin: {
       Index result = value_of(operands[0]);
       for (Index operand : operands.subspan(1)) result = min(result, value_of(operand));

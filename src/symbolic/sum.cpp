@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "symbolic/divide.h"
 #include "symbolic/monomial.h"
 
 namespace litz {
@@ -37,7 +38,7 @@ bool join_quotient_and_remainder(SumBuilder& sum) {
   for (const auto& [mod_ab, k] : take_factors(sum, IndexKind::kMod)) {
     const Index a = mod_ab.operands()[0];
     const Index b = mod_ab.operands()[1];
-    const Index multiple = floor_div(a, b) * b * k;
+    const Index multiple = divide_by_positive(a, b) * b * k;
     if (!sum.includes(multiple)) continue;
     sum.replace({multiple, mod_ab * k}, a * k);
     return true;
@@ -55,7 +56,7 @@ bool join_digits(SumBuilder& sum) {
       if (high == low || k_n != k * n) continue;
       // The upper digit is mod(y + floor_div(a, n), m): the number is n*y + a.
       const Index upper = high.operands()[0];
-      const Index quotient = floor_div(a, n);
+      const Index quotient = divide_by_positive(a, n);
       if (quotient.kind() != IndexKind::kFloorDiv) continue;
       const SumView view(upper);
       if (std::find(view.terms().begin(), view.terms().end(), Term(1, quotient)) ==
@@ -63,7 +64,7 @@ bool join_digits(SumBuilder& sum) {
         continue;
       }
       const Index number = n * (upper - quotient) + a;
-      sum.replace({low * k, high * k_n}, mod(number, n * high.operands()[1]) * k);
+      sum.replace({low * k, high * k_n}, reduce_by_positive(number, n * high.operands()[1]) * k);
       return true;
     }
   }
@@ -76,7 +77,7 @@ bool subtract_quotient(SumBuilder& sum) {
     const Index b = quotient.operands()[1];
     const auto k = exact_div(-cofactor, b);
     if (!k || !sum.includes(a * *k)) continue;
-    sum.replace({a * *k, quotient * cofactor}, mod(a, b) * *k);
+    sum.replace({a * *k, quotient * cofactor}, reduce_by_positive(a, b) * *k);
     return true;
   }
   return false;

@@ -34,9 +34,9 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
     t8 = where t7, -inf: f32, t5
     t9 = load w[floor_div(d1, 8), 0]
     t10 = cast t9 to f32
-    t11 = load x[d0 - 1, d1]
-    t12 = isnan t10
-    t13 = masked t12, t11, nan: f32
+    t11 = isnan t10
+    t12 = load x[d0 - 1, d1]
+    t13 = masked t11, t12, nan: f32
     t14 = fma t8, t13, t10
     yield t14
   }

@@ -101,6 +101,20 @@ LITZ_INLINE @V @N(@V x) {
   }
 }
 
+// x < y ? x : y (or x > y): the instruction, y where either is NaN. g++ does not find it by itself.
+std::string extreme_fragment(Shape shape, bool less) {
+  const std::string pattern = std::string("x ") + (less ? "<" : ">") + " y ? x : y";
+  const std::string builtin =
+      std::string("__builtin_ia32_") + (less ? "min" : "max") + (is_f32(shape) ? "ps" : "pd");
+  std::string call;
+  if (!shape.scalar() && shape.bytes() == 64) call = builtin + "512_mask(x, y, x, -1, 4)";
+  if (!shape.scalar() && shape.bytes() == 32) call = builtin + "256(x, y)";
+  if (!shape.scalar() && shape.bytes() == 16) call = builtin + "(x, y)";
+  if (call.empty()) return "\nLITZ_INLINE @V @N(@V x, @V y) { return " + pattern + "; }\n";
+  return "\nLITZ_INLINE @V @N(@V x, @V y) {\n#ifdef __clang__\n  return " + pattern +
+         ";\n#else\n  return " + call + ";\n#endif\n}\n";
+}
+
 // mode: the rounding field of roundps (0 nearest even, 1 down, 2 up, 3 to zero).
 std::string round_fragment(const PreludeTarget& target, Shape shape, int mode) {
   const std::string suffix = is_f32(shape) ? "ps" : "pd";
@@ -253,13 +267,13 @@ LITZ_INLINE @V @N(@V x) {
 )"},
     {"min", R"(
 LITZ_INLINE @V @N(@V x, @V y) {
-  const @V r = x < y ? x : y;
+  const @V r = @{lesser}(x, y);
   return x != x ? x : r;
 }
 )"},
     {"max", R"(
 LITZ_INLINE @V @N(@V x, @V y) {
-  const @V r = x > y ? x : y;
+  const @V r = @{greater}(x, y);
   return x != x ? x : r;
 }
 )"},
@@ -310,6 +324,8 @@ std::string basic_fragment(const PreludeTarget& target, std::string_view name, S
            "__builtin_bit_cast(@M, @K((@S)1))); }\n";
   }
   if (!is_floating(shape.dtype)) return "";
+  if (name == "lesser") return extreme_fragment(shape, true);
+  if (name == "greater") return extreme_fragment(shape, false);
   if (name == "fma") return fma_fragment(target, shape);
   if (name == "sqrt") return sqrt_fragment(shape);
   if (name == "round") return round_fragment(target, shape, 0);

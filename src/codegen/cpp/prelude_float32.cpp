@@ -13,12 +13,11 @@ struct Fragment {
   std::string_view text;
 };
 
-// exp(x) = 2^j e^r, |r| <= ln2 / 2. `exp_poly` is e^r; 12582912 = 1.5 * 2^23 rounds to an integer
-// whose low bits are j.
+// exp(x) = 2^j e^r, |r| <= ln2 / 2. Adding 12582912 = 1.5 * 2^23 plus a bias rounds to a whole
+// number and leaves j + bias in the low bits; shifting those to the exponent drops all other bits.
 constexpr Fragment kFragments[] = {
     {"exp_reduced", R"(
-LITZ_INLINE @V @N(@V c, @V t) {
-  const @V j = t - 12582912.0f;
+LITZ_INLINE @V @N(@V c, @V j) {
   const @V r = @{fma}(j, @K(2.12194440e-4f), @{fma}(j, @K(-0.693359375f), c));
   @V p = @K(0.00139392552f);
   p = @{fma}(p, r, @K(0.00836952683f));
@@ -28,59 +27,58 @@ LITZ_INLINE @V @N(@V c, @V t) {
   return @{fma}(r * r, p, r) + 1.0f;
 }
 )"},
-    // Two factors, so that the result may be denormal or just below overflow.
+    // x 2^j for j + 254 in the low bits of t: two factors, so that the result may be denormal or
+    // just below overflow.
     {"scale", R"(
-LITZ_INLINE @V @N(@V x, @I j) {
-  const @I h = j >> 1;
-  return x * __builtin_bit_cast(@V, (h + 127) << 23) * __builtin_bit_cast(@V, (j - h + 127) << 23);
+LITZ_INLINE @V @N(@V x, @V t) {
+  const @U i = __builtin_bit_cast(@U, t);
+  const @U h = i >> 1;
+  return x * __builtin_bit_cast(@V, h << 23) * __builtin_bit_cast(@V, (i - h) << 23);
 }
 )"},
     {"exp", R"(
 LITZ_INLINE @V @N(@V x) {
-  @V c = x < -105.0f ? @K(-105.0f) : x;
-  c = c > 105.0f ? @K(105.0f) : c;
-  const @V t = @{fma}(c, @K(1.44269502f), @K(12582912.0f));
-  return @{scale}(@{exp_reduced}(c, t), __builtin_bit_cast(@I, t) - 0x4b400000);
+  const @V c = @{lesser}(@K(105.0f), @{greater}(@K(-105.0f), x));
+  const @V t = @{fma}(c, @K(1.44269502f), @K(12583166.0f));
+  return @{scale}(@{exp_reduced}(c, t - 12583166.0f), t);
 }
 )"},
     // exp(x) / 2, which overflows only where sinh and cosh do.
     {"exp_half", R"(
 LITZ_INLINE @V @N(@V x) {
-  @V c = x < -105.0f ? @K(-105.0f) : x;
-  c = c > 105.0f ? @K(105.0f) : c;
-  const @V t = @{fma}(c, @K(1.44269502f), @K(12582912.0f));
-  return @{scale}(@{exp_reduced}(c, t), __builtin_bit_cast(@I, t) - 0x4b400001);
+  const @V c = @{lesser}(@K(105.0f), @{greater}(@K(-105.0f), x));
+  const @V t = @{fma}(c, @K(1.44269502f), @K(12583165.0f));
+  return @{scale}(@{exp_reduced}(c, t - 12583165.0f), t);
 }
 )"},
     // For -87 <= x <= 88, or NaN.
     {"exp_inner", R"(
 LITZ_INLINE @V @N(@V x) {
-  const @V t = @{fma}(x, @K(1.44269502f), @K(12582912.0f));
-  return @{exp_reduced}(x, t) * __builtin_bit_cast(@V, (__builtin_bit_cast(@I, t) << 23) + 0x3f800000);
+  const @V t = @{fma}(x, @K(1.44269502f), @K(12583039.0f));
+  const @V p = @{exp_reduced}(x, t - 12583039.0f);
+  return p * __builtin_bit_cast(@V, __builtin_bit_cast(@U, t) << 23);
 }
 )"},
     {"exp2", R"(
 LITZ_INLINE @V @N(@V x) {
-  @V c = x < -151.0f ? @K(-151.0f) : x;
-  c = c > 129.0f ? @K(129.0f) : c;
-  const @V t = c + 12582912.0f;
-  const @V r = c - (t - 12582912.0f);
+  const @V c = @{lesser}(@K(129.0f), @{greater}(@K(-151.0f), x));
+  const @V t = c + 12583166.0f;
+  const @V r = c - (t - 12583166.0f);
   @V p = @K(0.000154610549f);
   p = @{fma}(p, r, @K(0.00133854337f));
   p = @{fma}(p, r, @K(0.00961806718f));
   p = @{fma}(p, r, @K(0.0555037297f));
   p = @{fma}(p, r, @K(0.240226507f));
   p = @{fma}(p, r, @K(0.693147182f));
-  return @{scale}(@{fma}(p, r, @K(1.0f)), __builtin_bit_cast(@I, t) - 0x4b400000);
+  return @{scale}(@{fma}(p, r, @K(1.0f)), t);
 }
 )"},
     // 2^j p + 2^j - 1 with p = e^r - 1, in halves because 2^128 is no float.
     {"expm1", R"(
 LITZ_INLINE @V @N(@V x) {
-  @V c = x < -20.0f ? @K(-20.0f) : x;
-  c = c > 89.0f ? @K(89.0f) : c;
-  const @V t = @{fma}(c, @K(1.44269502f), @K(12582912.0f));
-  const @V j = t - 12582912.0f;
+  const @V c = @{lesser}(@K(89.0f), @{greater}(@K(-20.0f), x));
+  const @V t = @{fma}(c, @K(1.44269502f), @K(12583038.0f));
+  const @V j = t - 12583038.0f;
   const @V r = @{fma}(j, @K(2.12194440e-4f), @{fma}(j, @K(-0.693359375f), c));
   @V p = @K(0.00019956757f);
   p = @{fma}(p, r, @K(0.00139338966f));
@@ -89,7 +87,7 @@ LITZ_INLINE @V @N(@V x) {
   p = @{fma}(p, r, @K(0.166666672f));
   p = @{fma}(p, r, @K(0.5f));
   p = @{fma}(r * r, p, r);
-  const @V h = __builtin_bit_cast(@V, (__builtin_bit_cast(@I, t) << 23) + 0x3f000000);
+  const @V h = __builtin_bit_cast(@V, __builtin_bit_cast(@U, t) << 23);
   const @V y = @{fma}(h, p, h - 0.5f) * 2.0f;
   return x == 0.0f ? x : y;
 }
@@ -177,31 +175,34 @@ LITZ_INLINE @V @N(@V x) {
 }
 )"},
     {"sin_poly", R"(
-LITZ_INLINE @V @N(@V r) {
+LITZ_INLINE @V @N(@V r, @V low) {
   const @V z = r * r;
   @V p = @K(2.82432029e-06f);
   p = @{fma}(p, z, @K(-0.000198524634f));
   p = @{fma}(p, z, @K(0.00833337847f));
   p = @{fma}(p, z, @K(-0.166666672f));
-  return @{fma}(r * z, p, r);
+  return r + @{fma}(r * z, p, low);
 }
 )"},
     {"cos_poly", R"(
-LITZ_INLINE @V @N(@V r) {
+LITZ_INLINE @V @N(@V r, @V low) {
   const @V z = r * r;
   @V p = @K(2.4428211e-05f);
   p = @{fma}(p, z, @K(-0.00138872885f));
   p = @{fma}(p, z, @K(0.0416666456f));
-  return @{fma}(z * z, p, @{fma}(z, @K(-0.5f), @K(1.0f)));
+  const @V w = @{fma}(z, @K(-0.5f), @K(1.0f));
+  const @V d = @{fma}(z, @K(-0.5f), 1.0f - w);
+  return w + @{fma}(z * z, p, d - r * low);
 }
 )"},
     {"sin", R"(
 LITZ_INLINE @V @N(@V x) {
   const @V a = @{abs}(x);
   @I q;
-  const @V r = @{trig_reduce}(a, &q);
+  @V low;
+  const @V r = @{trig_reduce}(a, &q, &low);
   const @M odd = (q & 1) != 0;
-  const @V v = odd ? @{cos_poly}(r) : @{sin_poly}(r);
+  const @V v = odd ? @{cos_poly}(r, low) : @{sin_poly}(r, low);
   const @I sign = (q << 30) ^ __builtin_bit_cast(@I, x);
   const @V y = __builtin_bit_cast(@V, __builtin_bit_cast(@I, v) ^ (sign & (-2147483647 - 1)));
   return @{any_large}(a) ? @{sin_large}(x, y) : y;
@@ -211,48 +212,31 @@ LITZ_INLINE @V @N(@V x) {
 LITZ_INLINE @V @N(@V x) {
   const @V a = @{abs}(x);
   @I q;
-  const @V r = @{trig_reduce}(a, &q);
+  @V low;
+  const @V r = @{trig_reduce}(a, &q, &low);
   const @M odd = (q & 1) != 0;
-  const @V v = odd ? @{sin_poly}(r) : @{cos_poly}(r);
+  const @V v = odd ? @{sin_poly}(r, low) : @{cos_poly}(r, low);
   const @I sign = (q + 1) << 30;
   const @V y = __builtin_bit_cast(@V, __builtin_bit_cast(@I, v) ^ (sign & (-2147483647 - 1)));
   return @{any_large}(a) ? @{cos_large}(x, y) : y;
 }
 )"},
-    {"tan", R"(
-LITZ_INLINE @V @N(@V x) {
-  const @V a = @{abs}(x);
-  @I q;
-  const @V r = @{trig_reduce}(a, &q);
-  const @V z = r * r;
-  @V p = @K(0.0046408386f);
-  p = @{fma}(p, z, @K(-0.000450435298f));
-  p = @{fma}(p, z, @K(0.0112647656f));
-  p = @{fma}(p, z, @K(0.0211154874f));
-  p = @{fma}(p, z, @K(0.0540924408f));
-  p = @{fma}(p, z, @K(0.133323744f));
-  p = @{fma}(p, z, @K(0.333333582f));
-  const @V t = @{fma}(r * z, p, r);
-  const @M odd = (q & 1) != 0;
-  const @V y = @{flip_sign}(odd ? -1.0f / t : t, x);
-  return @{any_large}(a) ? @{tan_large}(x, y) : y;
-}
-)"},
     {"asin_poly", R"(
 LITZ_INLINE @V @N(@V z) {
-  @V p = @K(0.0378257073f);
-  p = @{fma}(p, z, @K(0.0142320655f));
-  p = @{fma}(p, z, @K(0.0318580493f));
-  p = @{fma}(p, z, @K(0.0445115641f));
-  p = @{fma}(p, z, @K(0.075005278f));
-  return @{fma}(p, z, @K(0.166666597f));
+  @V p = @K(0.0458230227f);
+  p = @{fma}(p, z, @K(-0.00273979735f));
+  p = @{fma}(p, z, @K(0.0282728225f));
+  p = @{fma}(p, z, @K(0.0294690486f));
+  p = @{fma}(p, z, @K(0.044716686f));
+  p = @{fma}(p, z, @K(0.0749972165f));
+  return @{fma}(p, z, @K(0.166666701f));
 }
 )"},
-    // asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)) for a > 1/2.
+    // asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)) for a > 9/16, where that root is below 1/2.
     {"asin", R"(
 LITZ_INLINE @V @N(@V x) {
   const @V a = @{abs}(x);
-  const @M big = a > 0.5f;
+  const @M big = a > 0.5625f;
   const @V z = big ? @{fma}(a, @K(-0.5f), @K(0.5f)) : a * a;
   const @V s = big ? @{sqrt}(z) : a;
   const @V p = @{fma}(s * z, @{asin_poly}(z), s);
@@ -263,7 +247,7 @@ LITZ_INLINE @V @N(@V x) {
     {"acos", R"(
 LITZ_INLINE @V @N(@V x) {
   const @V a = @{abs}(x);
-  const @M big = a > 0.5f;
+  const @M big = a > 0.5625f;
   const @V z = big ? @{fma}(a, @K(-0.5f), @K(0.5f)) : a * a;
   const @V s = big ? @{sqrt}(z) : a;
   const @V p = @{fma}(s * z, @{asin_poly}(z), s);
@@ -305,7 +289,7 @@ LITZ_INLINE @V @N(@V x) {
   p = @{fma}(p, z, @K(-0.0537430048f));
   p = @{fma}(p, z, @K(0.133314848f));
   p = @{fma}(p, z, @K(-0.333332837f));
-  const @V c = a > 9.1f ? @K(9.1f) : a;
+  const @V c = @{lesser}(@K(9.1f), a);
   const @V y = 1.0f - 2.0f / (@{exp_inner}(c + c) + 1.0f);
   return @{flip_sign}(a < 0.625f ? @{fma}(a * z, p, a) : y, x);
 }
@@ -314,12 +298,13 @@ LITZ_INLINE @V @N(@V x) {
 LITZ_INLINE @V @N(@V x) {
   const @V a = @{abs}(x);
   const @V z = a * a;
-  @V p = @K(2.78392508e-06f);
-  p = @{fma}(p, z, @K(0.000198426351f));
-  p = @{fma}(p, z, @K(0.00833331142f));
+  @V p = @K(2.91159186e-08f);
+  p = @{fma}(p, z, @K(2.73700334e-06f));
+  p = @{fma}(p, z, @K(0.000198445327f));
+  p = @{fma}(p, z, @K(0.00833331048f));
   p = @{fma}(p, z, @K(0.166666672f));
   const @V h = @{exp_half}(a);
-  return @{flip_sign}(a < 1.0f ? @{fma}(a * z, p, a) : h - 0.25f / h, x);
+  return @{flip_sign}(a < 1.5f ? @{fma}(a * z, p, a) : h - 0.25f / h, x);
 }
 )"},
     {"cosh", R"(
@@ -329,7 +314,10 @@ LITZ_INLINE @V @N(@V x) {
 }
 )"},
     {"sigmoid", R"(
-LITZ_INLINE @V @N(@V x) { return 1.0f / (@{exp}(-x) + 1.0f); }
+LITZ_INLINE @V @N(@V x) {
+  const @V e = @{exp}(-@{abs}(x));
+  return (x < 0.0f ? e : @K(1.0f)) / (e + 1.0f);
+}
 )"},
     // Up to 1 a polynomial, beyond it 1 - exp(-a Q(a)).
     {"erf", R"(
@@ -343,7 +331,7 @@ LITZ_INLINE @V @N(@V x) {
   p = @{fma}(p, z, @K(0.112836182f));
   p = @{fma}(p, z, @K(-0.376126289f));
   p = @{fma}(p, z, @K(0.128379166f));
-  const @V c = a > 4.0f ? @K(4.0f) : a;
+  const @V c = @{lesser}(@K(4.0f), a);
   @V q = @K(-2.35849802e-06f);
   q = @{fma}(q, c, @K(3.75028139e-05f));
   q = @{fma}(q, c, @K(-0.000237693239f));
@@ -360,6 +348,13 @@ LITZ_INLINE @V @N(@V x) {
     // The rest is evaluated in float64 and rounded once.
     {"erfc", R"(
 LITZ_INLINE @V @N(@V x) { return @{to_f32:f64}(@{erfc_f32:f64}(@{to_f64}(x))); }
+)"},
+    {"tan", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  const @V y = @{flip_sign}(@{to_f32:f64}(@{tan_f32:f64}(@{to_f64}(a))), x);
+  return @{any_large}(a) ? @{tan_large}(x, y) : y;
+}
 )"},
     {"asinh", R"(
 LITZ_INLINE @V @N(@V x) {
@@ -421,23 +416,28 @@ LITZ_INLINE @V @N(@V y, @V x) {
 )"},
 };
 
-// a = q pi/2 + r for 0 <= a <= the limit of any_large.
+// a = q pi/2 + r + low for 0 <= a <= the limit of any_large.
+// `r - s` is exact only where s is not small; there the rounding of s does not matter either.
 constexpr std::string_view kReduceFma = R"(
-LITZ_INLINE @V @N(@V a, @I* q) {
+LITZ_INLINE @V @N(@V a, @I* q, @V* low) {
   const @V t = @{fma}(a, @K(0.636619747f), @K(12582912.0f));
   const @V j = t - 12582912.0f;
   *q = __builtin_bit_cast(@I, t);
-  @V r = @{fma}(j, @K(-1.57079637f), a);
-  r = @{fma}(j, @K(4.37113883e-8f), r);
-  return @{fma}(j, @K(1.71512489e-15f), r);
+  const @V r = @{fma}(j, @K(-1.57079637f), a);
+  const @V s = @{fma}(j, @K(1.71512489e-15f), @{fma}(j, @K(4.37113883e-8f), r));
+  *low = @{abs}(s) > 0.0078125f ? @{fma}(j, @K(4.37113883e-8f), r - s) : @K(0.0f);
+  return s;
 }
 )";
 constexpr std::string_view kReduce = R"(
-LITZ_INLINE @V @N(@V a, @I* q) {
+LITZ_INLINE @V @N(@V a, @I* q, @V* low) {
   const @V t = a * 0.636619747f + 12582912.0f;
   const @V j = t - 12582912.0f;
   *q = __builtin_bit_cast(@I, t);
-  return a - j * 1.5703125f - j * 4.83751297e-4f - j * 7.54953362e-8f - j * 2.56334415e-12f;
+  const @V r = a - j * 1.5703125f - j * 4.83751297e-4f;
+  const @V s = r - j * 7.54953362e-8f;
+  *low = r - s - j * 7.54953362e-8f - j * 2.56334415e-12f;
+  return s;
 }
 )";
 constexpr std::string_view kAnyLarge = R"(

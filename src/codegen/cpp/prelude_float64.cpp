@@ -30,52 +30,27 @@ LITZ_INLINE @V @N(@V c, @V j) {
   return @{fma}(r * r, p, r) + 1.0;
 }
 )"},
-    // x 2^j in two factors, j a float64 integer of at most 2098 in size.
+    // x 2^j for j + 2046 in the low bits of t; two factors, so that the result may be denormal.
     {"scale", R"(
-LITZ_INLINE @V @N(@V x, @V j) {
-  const @V h = j * 0.5 + 6755399441055744.0;
-  const @V l = j - (h - 6755399441055744.0) + 6755399441055744.0;
-  const @V a = __builtin_bit_cast(@V, (__builtin_bit_cast(@U, h) + 1023) << 52);
-  return x * a * __builtin_bit_cast(@V, (__builtin_bit_cast(@U, l) + 1023) << 52);
+LITZ_INLINE @V @N(@V x, @V t) {
+  const @U i = __builtin_bit_cast(@U, t);
+  const @U h = i >> 1;
+  return x * __builtin_bit_cast(@V, h << 52) * __builtin_bit_cast(@V, (i - h) << 52);
 }
 )"},
     {"exp", R"(
 LITZ_INLINE @V @N(@V x) {
-  @V c = x < -746.0 ? @K(-746.0) : x;
-  c = c > 710.0 ? @K(710.0) : c;
-  const @V j = @{fma}(c, @K(1.4426950408889634), @K(6755399441055744.0)) - 6755399441055744.0;
-  return @{scale}(@{exp_reduced}(c, j), j);
+  const @V c = @{lesser}(@K(710.0), @{greater}(@K(-746.0), x));
+  const @V t = @{fma}(c, @K(1.4426950408889634), @K(6755399441057790.0));
+  return @{scale}(@{exp_reduced}(c, t - 6755399441057790.0), t);
 }
 )"},
     // Valid for |x| <= 700.
     {"exp_inner", R"(
 LITZ_INLINE @V @N(@V x) {
-  const @V t = @{fma}(x, @K(1.4426950408889634), @K(6755399441055744.0));
-  const @V p = @{exp_reduced}(x, t - 6755399441055744.0);
-  return p * __builtin_bit_cast(@V, (__builtin_bit_cast(@U, t) + 1023) << 52);
-}
-)"},
-    // For 0 <= x <= 700.
-    {"expm1_inner", R"(
-LITZ_INLINE @V @N(@V x) {
-  const @V t = @{fma}(x, @K(1.4426950408889634), @K(6755399441055744.0));
-  const @V j = t - 6755399441055744.0;
-  const @V r = @{fma}(j, @K(-1.9082149292705877e-10), @{fma}(j, @K(-0.69314718036912382), x));
-  @V p = @K(1.6091509106995753e-10);
-  p = @{fma}(p, r, @K(2.0922482276177532e-09));
-  p = @{fma}(p, r, @K(2.505205450100439e-08));
-  p = @{fma}(p, r, @K(2.7557249167339353e-07));
-  p = @{fma}(p, r, @K(2.7557319268008427e-06));
-  p = @{fma}(p, r, @K(2.4801587353099356e-05));
-  p = @{fma}(p, r, @K(0.00019841269841251635));
-  p = @{fma}(p, r, @K(0.0013888888888870477));
-  p = @{fma}(p, r, @K(0.0083333333333333367));
-  p = @{fma}(p, r, @K(0.041666666666666692));
-  p = @{fma}(p, r, @K(0.16666666666666666));
-  p = @{fma}(p, r, @K(0.5));
-  p = @{fma}(r * r, p, r);
-  const @V s = __builtin_bit_cast(@V, (__builtin_bit_cast(@U, t) + 1023) << 52);
-  return @{fma}(s, p, s - 1.0);
+  const @V t = @{fma}(x, @K(1.4426950408889634), @K(6755399441056767.0));
+  const @V p = @{exp_reduced}(x, t - 6755399441056767.0);
+  return p * __builtin_bit_cast(@V, __builtin_bit_cast(@U, t) << 52);
 }
 )"},
     // x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); returns f. The exponent field becomes a
@@ -116,15 +91,25 @@ LITZ_INLINE @V @N(@V x, @V y) {
 }
 )"},
     {"sigmoid", R"(
-LITZ_INLINE @V @N(@V x) { return 1.0 / (@{exp}(-x) + 1.0); }
+LITZ_INLINE @V @N(@V x) {
+  const @V e = @{exp}(-@{abs}(x));
+  return (x < 0.0 ? e : @K(1.0)) / (e + 1.0);
+}
 )"},
     {"tanh", R"(
 LITZ_INLINE @V @N(@V x) {
   const @V a = @{abs}(x);
-  const @V c = a > 20.0 ? @K(20.0) : a;
-  const @V t = @{expm1_inner}(c + c);
-  const @V y = a < 1.0 ? t / (t + 2.0) : 1.0 - 2.0 / (t + 2.0);
-  return @{flip_sign}(y, x);
+  const @V z = a * a;
+  @V p = @{fma}(@K(-0.96439981347983095), z, @K(-99.28933956363926));
+  p = @{fma}(p, z, @K(-1614.7210594669384));
+  @V q = z + 112.8134294353838;
+  q = @{fma}(q, z, @K(2235.5332900511703));
+  q = @{fma}(q, z, @K(4844.1631784008168));
+  const @M small = a < 0.625;
+  const @V c = @{lesser}(@K(20.0), a);
+  const @V e = @{exp_inner}(c + c) + 1.0;
+  const @V d = (small ? p * z : @K(-2.0)) / (small ? q : e);
+  return @{flip_sign}(small ? @{fma}(a, d, a) : d + 1.0, x);
 }
 )"},
     {"sin_poly", R"(
@@ -177,6 +162,41 @@ LITZ_INLINE @V @N(@V x) {
   return @{any_large}(a) ? @{cos_large}(x, y) : y;
 }
 )"},
+    // Up to 1, x + x P(x^2) / Q(x^2); beyond, 1 - exp(-x^2) R(x) / S(x).
+    {"erf", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @V a = @{abs}(x);
+  const @V z = a * a;
+  @V p = @K(-0.99645383978965008);
+  p = @{fma}(p, z, @K(-23.822841435581381));
+  p = @{fma}(p, z, @K(-424.00825012767615));
+  p = @{fma}(p, z, @K(-2324.3875921558797));
+  p = @{fma}(p, z, @K(-15252.885892511353));
+  p = @{fma}(p, z, @K(6176.8629944795202));
+  @V q = z + 33.291037604509597;
+  q = @{fma}(q, z, @K(514.21393132873231));
+  q = @{fma}(q, z, @K(4512.3503720554299));
+  q = @{fma}(q, z, @K(22154.221378134316));
+  q = @{fma}(q, z, @K(48114.216147577958));
+  const @V c = @{lesser}(@K(6.0), a);
+  @V r = @K(0.56418521775354269);
+  r = @{fma}(r, c, @K(5.3289167921602107));
+  r = @{fma}(r, c, @K(23.603060426484088));
+  r = @{fma}(r, c, @K(59.988602812275595));
+  r = @{fma}(r, c, @K(87.853888572952911));
+  r = @{fma}(r, c, @K(63.178200884999761));
+  @V s = c + 9.4450123265112538;
+  s = @{fma}(s, c, @K(42.339092183774639));
+  s = @{fma}(s, c, @K(111.01327881462934));
+  s = @{fma}(s, c, @K(176.38417799948922));
+  s = @{fma}(s, c, @K(159.14278716094734));
+  s = @{fma}(s, c, @K(63.178208018325208));
+  r = r * @{exp_inner}(-(c * c));
+  const @M small = a < 1.0;
+  const @V d = (small ? p : r) / (small ? q : s);
+  return @{flip_sign}(small ? @{fma}(a, d, a) : 1.0 - d, x);
+}
+)"},
     // log(1 + u) for u >= 0: the rounding error of 1 + u comes back as a correction.
     {"log1p_f32", R"(
 LITZ_INLINE @V @N(@V u) {
@@ -195,13 +215,24 @@ LITZ_INLINE @V @N(@V a) {
     {"acosh_f32", R"(
 LITZ_INLINE @V @N(@V x) {
   const @V d = x - 1.0;
-  return @{log1p_f32}(d + @{sqrt}(d * (x + 1.0)));
+  const @V y = @{log1p_f32}(d + @{sqrt}(d * (x + 1.0)));
+  return d < 0.0 ? @K(__builtin_nan("")) : y;
 }
 )"},
     {"atanh_f32", R"(
 LITZ_INLINE @V @N(@V a) {
   const @V y = @{log1p_f32}((a + a) / (1.0 - a)) * 0.5;
   return a > 1.0 ? @K(__builtin_nan("")) : y;
+}
+)"},
+    {"tan_f32", R"(
+LITZ_INLINE @V @N(@V a) {
+  @U q;
+  const @V r = @{trig_reduce}(a, &q);
+  const @V s = @{sin_poly}(r);
+  const @V c = @{cos_poly}(r);
+  const @M odd = (q & 1) != 0;
+  return (odd ? -c : s) / (odd ? s : c);
 }
 )"},
     {"hypot_f32", R"(
@@ -211,7 +242,7 @@ LITZ_INLINE @V @N(@V x, @V y) { return @{sqrt}(x * x + y * y); }
     {"erfc_f32", R"(
 LITZ_INLINE @V @N(@V x) {
   const @V a = @{abs}(x);
-  const @V c = a > 10.6 ? @K(10.6) : a;
+  const @V c = @{lesser}(@K(10.6), a);
   const @V u = (c - 2.75) / (c + 2.75);
   @V p = @K(1.7847404991292293e-05);
   p = @{fma}(p, u, @K(-1.5584629493762518e-05));
@@ -244,10 +275,9 @@ LITZ_INLINE @V @N(@V a, @V y) {
   p = @{fma}(p, w, @K(2.8853900817914315));
   @V t = y * @{fma}(p, s, e);
   t = a < __builtin_inf() ? t : y * __builtin_inf();
-  t = t > 160.0 ? @K(160.0) : t;
-  t = t < -160.0 ? @K(-160.0) : t;
-  const @V m = t + 6755399441055744.0;
-  const @V r = t - (m - 6755399441055744.0);
+  t = @{lesser}(@K(160.0), @{greater}(@K(-160.0), t));
+  const @V m = t + 6755399441056767.0;
+  const @V r = t - (m - 6755399441056767.0);
   @V q = @K(1.531751444438775e-05);
   q = @{fma}(q, r, @K(0.00015471064967768477));
   q = @{fma}(q, r, @K(0.001333341816560345));
@@ -256,7 +286,7 @@ LITZ_INLINE @V @N(@V a, @V y) {
   q = @{fma}(q, r, @K(0.24022651245466711));
   q = @{fma}(q, r, @K(0.69314718053337798));
   q = @{fma}(q, r, @K(0.99999999995619504));
-  return q * __builtin_bit_cast(@V, (__builtin_bit_cast(@U, m) + 1023) << 52);
+  return q * __builtin_bit_cast(@V, __builtin_bit_cast(@U, m) << 52);
 }
 )"},
 };

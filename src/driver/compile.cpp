@@ -1,0 +1,326 @@
+#include "driver/compile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "cache/artifact_cache.h"
+#include "codegen/cpp/cpp_artifact.h"
+#include "driver/environment.h"
+#include "driver/report.h"
+#include "driver/trace.h"
+#include "graph/print_graph.h"
+#include "graph/verify_graph.h"
+#include "ir/print_program.h"
+#include "ir/verify_program.h"
+#include "lowering/lowering.h"
+#include "passes/pipeline.h"
+#include "schedule/print_plan.h"
+#include "schedule/schedule.h"
+#include "support/error.h"
+#include "support/file.h"
+#include "support/version.h"
+#include "toolchain/host_compiler.h"
+
+namespace litz {
+namespace {
+
+// Raised whenever equal inputs may give other code than before.
+constexpr int64_t kFormatVersion = 1;
+constexpr const char* kLibrary = "graph.so";
+constexpr const char* kReport = "report.json";
+
+// Seconds by stage, in the order of the pipeline.
+class Timings {
+ public:
+  template <class Stage>
+  auto measure(const std::string& name, const Stage& stage) {
+    struct Stop {
+      Timings& timings;
+      std::string name;
+      std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+      ~Stop() { timings.seconds_[name] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
+    } stop{*this, name};
+    return stage();
+  }
+  const std::map<std::string, double>& seconds() const { return seconds_; }
+
+ private:
+  std::map<std::string, double> seconds_;
+};
+
+CompilerVersions& compiler_versions() {
+  static CompilerVersions versions;
+  return versions;
+}
+
+CpuTarget read_target(const Options& options) {
+  Result<CpuTarget> target = CpuTarget::parse(options.target);
+  if (!target) throw UserError("option target: " + target.reason());
+  if (!target->runs_on(CpuTarget::detect())) {
+    throw UserError("option target: this machine cannot run code for " + target->text() + "; it is " + CpuTarget::detect().text());
+  }
+  return *target;
+}
+
+PreludeTarget prelude_target(const CpuTarget& target) {
+  PreludeTarget out;
+  out.avx2 = target.isa != CpuTarget::Isa::kBaseline128;
+  out.avx512 = target.isa == CpuTarget::Isa::kAvx512;
+  out.fma = target.fma;
+  out.f16c = target.f16c;
+  out.vector_bytes = target.vector_bytes;
+  return out;
+}
+
+int translation_units(const Options& options) {
+  if (options.jobs > 0) return static_cast<int>(options.jobs);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// The graph as the cache sees it: names and source lines are incidental.
+std::string canonical_text(const Graph& graph) {
+  Graph copy = graph;
+  for (uint32_t i = 0; i < copy.num_nodes(); ++i) {
+    copy.node(NodeId(i)).name = "n" + std::to_string(i);
+    copy.node(NodeId(i)).stack.clear();
+  }
+  return to_string(copy);
+}
+
+class Compilation {
+ public:
+  Compilation(const Graph& graph, const Options& options, const std::vector<std::string>& zig_folders)
+      : graph_(graph), options_(options), zig_folders_(zig_folders), trace_(options.trace) {}
+
+  Compiled run() {
+    if (options_.interpret) return interpret("the option interpret asks for it");
+    const CpuTarget target = read_target(options_);
+    Result<HostCompiler> compiler = timings_.measure("find compiler", [&] { return find_compiler(); });
+    if (!compiler) {
+      result_.warnings.push_back("no C++ compiler can be used (" + compiler.reason() +
+                                 "), so graphs run in the interpreter, which is slow; install g++, or pip install litz[compiler]");
+      return interpret(compiler.reason());
+    }
+    ArtifactCache cache = open_cache();
+    const CacheKey key = timings_.measure("key", [&] { return make_key(target, compiler->identity()); });
+    if (find_in_cache(cache, key)) return std::move(result_);
+
+    const Program program = lower();
+    const Plan plan = schedule(program);
+    const CppSources sources = print_sources(plan, target);
+    const std::string report = report_plan(plan, sources.kernels, fallbacks_);
+    return build(*compiler, target, cache, key, sources, report);
+  }
+
+ private:
+  // ---- stages, in order --------------------------------------------------------------------------------------------------------
+
+  Program lower() {
+    Graph graph = timings_.measure("graph passes", [&] { return run_passes(); });
+    LoweringOptions lowering;
+    lowering.fallback_everything = options_.fallback_everything;
+    lowering.fallback_ops = split_list(options_.fallback_ops);
+    LoweringResult lowered = timings_.measure("lower", [&] { return lower_graph(graph, lowering); });
+    fallbacks_ = std::move(lowered.fallbacks);
+    if (trace_.enabled()) trace_.write("program.litz", to_string(lowered.program));
+    if (options_.verify) verify_program(lowered.program);
+    return std::move(lowered.program);
+  }
+
+  Graph run_passes() {
+    Graph graph = graph_;
+    if (trace_.enabled()) trace_.write("graph.litz", to_string(graph));
+    if (options_.verify) verify_graph(graph);
+    const std::vector<std::string> disabled = split_list(options_.disable_passes);
+    for (const std::string& name : disabled) {
+      if (find_graph_pass(name) == nullptr) throw UserError("option disable_passes: there is no pass '" + name + "'");
+    }
+    for (const GraphPass& pass : graph_passes()) {
+      if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
+      Graph next = pass.function(graph);
+      if (trace_.enabled() && to_string(next) != to_string(graph)) trace_.write("graph_after_" + std::string(pass.name) + ".litz", to_string(next));
+      if (options_.verify) verify_graph(next);
+      graph = std::move(next);
+    }
+    return graph;
+  }
+
+  Plan schedule(const Program& program) {
+    ScheduleOptions schedule;
+    schedule.inline_producers = options_.inline_producers;
+    schedule.fuse = options_.fuse;
+    schedule.reuse_memory = options_.reuse_memory;
+    schedule.max_kernel_nodes = static_cast<int>(options_.max_kernel_nodes);
+    Plan plan = timings_.measure("schedule", [&] { return schedule_program(std::make_shared<Program>(program), schedule); });
+    if (trace_.enabled()) trace_.write("plan.txt", to_string(plan));
+    return plan;
+  }
+
+  CppSources print_sources(const Plan& plan, const CpuTarget& target) {
+    CppArtifactOptions printing;
+    printing.target = prelude_target(target);
+    printing.units = translation_units(options_);
+    printing.description = "{\"litz\": \"" + std::string(version()) + "\", \"target\": \"" + target.text() + "\"}";
+    CppSources sources = timings_.measure("print", [&] { return print_cpp_artifact(plan, printing); });
+    for (const CppSource& unit : sources.units) {
+      if (trace_.enabled()) trace_.write(unit.name, unit.text);
+    }
+    return sources;
+  }
+
+  Compiled build(const HostCompiler& compiler, const CpuTarget& target, const ArtifactCache& cache, const CacheKey& key,
+                 const CppSources& sources, const std::string& report) {
+    SharedLibraryJob job;
+    job.target = target;
+    job.optimization_level = static_cast<int>(options_.optimization_level);
+    job.jobs = translation_units(options_);
+    job.time_limit_seconds = options_.compile_time_limit;
+    job.work_folder = cache.work_folder().empty() ? temporary_folder() : cache.work_folder();
+    for (const CppSource& unit : sources.units) job.units.push_back({unit.name, unit.text});
+    const std::string folder = make_private_folder(job.work_folder);
+    job.output_path = folder + "/" + kLibrary;
+    const BuildResult built = timings_.measure("build", [&] { return compiler.build(job); });
+    if (trace_.enabled()) trace_.write("build.log", built.log);
+    if (!built.ok()) {
+      std::error_code ignored;
+      std::filesystem::remove_all(folder, ignored);
+      if (built.status == BuildStatus::kCompilerFailed || built.status == BuildStatus::kLinkFailed) {
+        throw InternalError("the C++ compiler rejects generated code; " + built.log.substr(0, 2000));
+      }
+      result_.warnings.push_back("a graph runs in the interpreter, which is slow, because its code could not be compiled: " +
+                                 std::string(build_status_name(built.status)) + "; " + built.log.substr(0, 500));
+      return interpret(built.log);
+    }
+    publish(cache, key, job, sources, report);
+    return std::move(result_);
+  }
+
+  void publish(const ArtifactCache& cache, const CacheKey& key, const SharedLibraryJob& job, const CppSources& sources, const std::string& report) {
+    const std::string folder = std::filesystem::path(job.output_path).parent_path();
+    if (options_.cache) {
+      std::vector<CacheInput> files;
+      files.push_back(CacheInput::from_file(kLibrary, job.output_path));
+      files.push_back(CacheInput::from_bytes(kReport, report));
+      for (const CppSource& unit : sources.units) files.push_back(CacheInput::from_bytes(unit.name, unit.text));
+      const Result<CacheEntry> entry = timings_.measure("publish", [&] { return cache.publish(key, files); });
+      if (entry) {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder, ignored);
+        finish(entry->path_of(kLibrary), report, entry->folder, false);
+        return;
+      }
+      result_.warnings.push_back("the compiled graph could not be kept in the cache: " + entry.reason());
+    }
+    // The library stays where it was built; it is needed as long as the process may load it.
+    for (const CppSource& unit : sources.units) std::ofstream(folder + "/" + unit.name, std::ios::binary) << unit.text;
+    finish(job.output_path, report, folder, false);
+  }
+
+  // ---- cache -----------------------------------------------------------------------------------------------------------------------
+
+  ArtifactCache open_cache() {
+    const std::string folder = options_.cache_dir.empty() ? default_cache_folder() : options_.cache_dir;
+    ArtifactCache cache = ArtifactCache::open(folder, static_cast<uint64_t>(options_.cache_size_mb) << 20);
+    if (options_.cache && cache.mode() == CacheMode::kOff) {
+      result_.warnings.push_back("the cache cannot be used: " + cache.reason());
+    }
+    return cache;
+  }
+
+  CacheKey make_key(const CpuTarget& target, const CompilerIdentity& compiler) const {
+    KeyBuilder key;
+    key.field("format", kFormatVersion);
+    key.field("litz", version());
+    key.field("graph", canonical_text(graph_));
+    key.field("compiler", compiler.text());
+    for (const OptionRow& row : option_rows()) {
+      if (!row.shapes_code) continue;
+      const std::string value = row.name == "target" ? target.text()
+                                : row.name == "jobs" ? std::to_string(translation_units(options_))
+                                                     : option_text(options_, row.name);
+      key.field(row.name, value);
+    }
+    return key.finish();
+  }
+
+  bool find_in_cache(const ArtifactCache& cache, const CacheKey& key) {
+    if (!options_.cache || trace_.enabled()) return false;
+    const LookupResult found = timings_.measure("lookup", [&] { return cache.lookup(key); });
+    if (!found.warning.empty()) result_.warnings.push_back(found.warning);
+    if (!found.entry || !found.entry->contains(kLibrary) || !found.entry->contains(kReport)) return false;
+    std::ifstream file(found.entry->path_of(kReport), std::ios::binary);
+    const std::string report{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (report.empty()) return false;
+    finish(found.entry->path_of(kLibrary), report, found.entry->folder, true);
+    return true;
+  }
+
+  // ---- results -----------------------------------------------------------------------------------------------------------------------
+
+  Result<HostCompiler> find_compiler() {
+    HostCompilerOptions finding;
+    finding.compiler = options_.compiler;
+    finding.search_path = environment_variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+    finding.zig_folders = zig_folders_;
+    return HostCompiler::find(finding, compiler_versions());
+  }
+
+  Compiled interpret(const std::string& reason) {
+    const Program program = lower();
+    const Plan plan = schedule(program);
+    result_.program = std::make_shared<Program>(program);
+    trace_.write("interpreted.txt", reason);
+    finish("", report_plan(plan, {}, fallbacks_), "", false);
+    return std::move(result_);
+  }
+
+  void finish(const std::string& path, const std::string& report, const std::string& source_path, bool cached) {
+    result_.path = path;
+    result_.info = complete_report(report, timings_.seconds(), trace_.enabled() ? trace_.folder() : source_path, cached);
+    if (trace_.enabled()) trace_.write("report.json", result_.info);
+  }
+
+  static std::string make_private_folder(const std::string& parent) {
+    std::error_code error;
+    std::filesystem::create_directories(parent, error);
+    std::string pattern = parent + "/litz-XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) throw UserError("cannot write to " + parent + "; set TMPDIR or the option cache_dir to a folder that can be written");
+    return pattern;
+  }
+
+  const Graph& graph_;
+  const Options& options_;
+  const std::vector<std::string>& zig_folders_;
+  Trace trace_;
+  Timings timings_;
+  Compiled result_;
+  std::vector<LoweringNote> fallbacks_;
+};
+
+// Leaves the graph where litz-opt can read it, and says where.
+std::string write_reproducer(const Graph& graph) {
+  std::string pattern = temporary_folder() + "/litz-reproducer-XXXXXX";
+  if (mkdtemp(pattern.data()) == nullptr) return {};
+  const std::string path = pattern + "/graph.litz";
+  std::ofstream file(path, std::ios::binary);
+  file << to_string(graph);
+  return file ? path : std::string();
+}
+
+}  // namespace
+
+Compiled compile_graph(const Graph& graph, const Options& options, const std::vector<std::string>& zig_folders) {
+  try {
+    return Compilation(graph, options, zig_folders).run();
+  } catch (const InternalError& error) {
+    const std::string path = write_reproducer(graph);
+    throw InternalError(std::string(error.what()) + (path.empty() ? "" : "; reproduce it with: litz-opt --compile " + path));
+  }
+}
+
+}  // namespace litz

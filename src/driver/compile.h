@@ -1,0 +1,28 @@
+// The whole compiler: a graph and options in, an artifact on disk out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "driver/options.h"
+#include "graph/graph.h"
+#include "ir/program.h"
+
+namespace litz {
+
+struct Compiled {
+  // The shared library, loaded by runtime/loaded_artifact.h; empty where the graph is to be interpreted.
+  std::string path;
+  // JSON for reports: kernels, library_calls, fallbacks, buffers, not_fused, timings, source_path, cached, warnings.
+  std::string info;
+  // What the interpreter runs, where `path` is empty.
+  std::shared_ptr<const Program> program;
+  // Things the user should know, each a sentence: no compiler, a cache that cannot be used.
+  std::vector<std::string> warnings;
+};
+
+// Throws UserError for what the user can change, InternalError for a fault in Litz; the latter names a reproducer that litz-opt reads.
+Compiled compile_graph(const Graph& graph, const Options& options, const std::vector<std::string>& zig_folders);
+
+}  // namespace litz

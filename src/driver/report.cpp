@@ -1,0 +1,95 @@
+#include "driver/report.h"
+
+#include <nlohmann/json.hpp>
+
+namespace litz {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A number of bytes where it is known at compile time, else 0.
+int64_t constant_or_zero(Index index) { return index.valid() && index.is_constant() ? index.constant() : 0; }
+
+int64_t bytes_of(const Plan& plan, const std::vector<BufferId>& buffers) {
+  int64_t total = 0;
+  for (BufferId id : buffers) total += constant_or_zero(plan.storage[id].size_bytes);
+  return total;
+}
+
+std::string node_of(const std::string& origin) { return origin.substr(0, origin.find(':')); }
+
+Json kernels(const Plan& plan, const std::vector<std::string>& names) {
+  Json list = Json::array();
+  for (uint32_t i = 0; i < plan.kernels.size(); ++i) {
+    const Kernel& kernel = plan.kernels[KernelId(i)];
+    Json ops = Json::array();
+    for (const std::string& origin : kernel.origins) {
+      const std::string node = node_of(origin);
+      if (ops.empty() || ops.back() != node) ops.push_back(node);
+    }
+    list.push_back({{"name", i < names.size() ? names[i] : "kernel" + std::to_string(i)},
+                    {"ops", ops},
+                    {"reads", bytes_of(plan, kernel.reads)},
+                    {"writes", bytes_of(plan, kernel.writes)},
+                    {"bytes_saved", constant_or_zero(kernel.bytes_saved)}});
+  }
+  return list;
+}
+
+Json library_calls(const Plan& plan) {
+  Json list = Json::array();
+  for (const Step& step : plan.steps) {
+    const auto* operation = std::get_if<OperationId>(&step.v);
+    if (operation == nullptr) continue;
+    const ExternKernel& kernel = std::get<ExternKernel>(plan.program->operations()[*operation].v);
+    if (!kernel.reason.empty()) continue;
+    list.push_back({{"op", kernel.name}, {"node", kernel.node}, {"reason", "the library is the choice for it"}});
+  }
+  return list;
+}
+
+Json buffers(const Plan& plan) {
+  Json list = Json::array();
+  std::map<uint32_t, std::string> owner;  // by offset, for constant ones
+  for (uint32_t i = 0; i < plan.program->buffers().size(); ++i) {
+    const Storage& storage = plan.storage[BufferId(i)];
+    if (storage.kind != Storage::Kind::kWorkspace) continue;
+    const std::string& name = plan.program->buffer(BufferId(i)).name;
+    std::string reuses;
+    if (storage.offset_bytes.is_constant()) {
+      const auto [found, added] = owner.emplace(storage.offset_bytes.id(), name);
+      if (!added) reuses = found->second;
+    }
+    list.push_back({{"name", name}, {"bytes", constant_or_zero(storage.size_bytes)}, {"reuses", reuses}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel_names, const std::vector<LoweringNote>& fallbacks) {
+  Json report;
+  report["kernels"] = kernels(plan, kernel_names);
+  report["library_calls"] = library_calls(plan);
+  report["fallbacks"] = Json::array();
+  for (const LoweringNote& note : fallbacks) {
+    report["fallbacks"].push_back({{"op", note.op}, {"node", note.node}, {"reason", note.reason}});
+  }
+  report["buffers"] = buffers(plan);
+  report["not_fused"] = Json::array();
+  for (const NotFused& pair : plan.not_fused) {
+    report["not_fused"].push_back({{"first", node_of(pair.producer)}, {"second", node_of(pair.consumer)}, {"reason", pair.reason}});
+  }
+  return report.dump();
+}
+
+std::string complete_report(const std::string& report, const std::map<std::string, double>& timings, const std::string& source_path,
+                            bool cached) {
+  Json all = Json::parse(report);
+  all["timings"] = timings;
+  all["source_path"] = source_path;
+  all["cached"] = cached;
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace litz

@@ -1,0 +1,20 @@
+// What a compilation tells about itself, as JSON.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lowering/lowering.h"
+#include "schedule/plan.h"
+
+namespace litz {
+
+// Fields kernels, library_calls, fallbacks, buffers and not_fused, as python/litz/report.py reads them.
+std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel_names, const std::vector<LoweringNote>& fallbacks);
+
+// The report with the fields that belong to one call of the compiler added.
+std::string complete_report(const std::string& report, const std::map<std::string, double>& timings, const std::string& source_path,
+                            bool cached);
+
+}  // namespace litz

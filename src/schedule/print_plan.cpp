@@ -1,0 +1,72 @@
+#include "schedule/print_plan.h"
+
+#include "ir/print_program.h"
+
+namespace litz {
+namespace {
+
+std::string loops_text(const std::vector<KernelLoop>& loops) {
+  std::string text;
+  for (const KernelLoop& loop : loops) {
+    text += (text.empty() ? "" : ", ") + to_string(loop.variable) + " < " + to_string(loop.extent);
+  }
+  return "[" + text + "]";
+}
+
+std::string storage_text(const Storage& storage) {
+  switch (storage.kind) {
+    case Storage::Kind::kNone:
+      return "not stored";
+    case Storage::Kind::kInput:
+      return "input " + std::to_string(storage.number);
+    case Storage::Kind::kConstant:
+      return "constant";
+    case Storage::Kind::kWorkspace:
+      return "workspace at " + to_string(storage.offset_bytes) + ", " + to_string(storage.size_bytes) + " bytes";
+    case Storage::Kind::kOutput:
+      return "output " + std::to_string(storage.number);
+    case Storage::Kind::kHost:
+      return "result of a library call";
+  }
+  return {};
+}
+
+void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
+  const Program& program = *plan.program;
+  text += " outer " + loops_text(kernel.outer);
+  if (!kernel.inner.empty()) text += " inner " + loops_text(kernel.inner);
+  if (kernel.sequential) text += " in order";
+  text += " {\n";
+  for (const std::string& origin : kernel.origins) text += "  # " + origin + "\n";
+  for (size_t i = 0; i < kernel.reductions.size(); ++i) {
+    const KernelReduction& r = kernel.reductions[i];
+    text += "  stage " + std::to_string(r.stage) + ": r" + std::to_string(i) + " = " + (r.running ? "running " : "") +
+            std::string(to_string(r.kind)) + "\n" + to_string(program, r.value) + "\n";
+  }
+  for (const KernelStore& store : kernel.stores) {
+    text += "  " + (store.inner ? "stage " + std::to_string(store.stage) : std::string("outer")) + ": " + program.buffer(store.buffer).name +
+            "[" + to_string(store.offset) + "] " + std::string(to_string(store.mode)) + "\n" + to_string(program, store.value) + "\n";
+  }
+  text += "}\n";
+}
+
+}  // namespace
+
+std::string to_string(const Plan& plan) {
+  std::string text;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    text += "step " + std::to_string(i) + ": ";
+    if (const auto* kernel = std::get_if<KernelId>(&plan.steps[i].v)) {
+      text += "kernel " + std::to_string(kernel->value);
+      print_kernel(plan, plan.kernels[*kernel], text);
+    } else {
+      text += to_string(*plan.program, plan.program->operations()[std::get<OperationId>(plan.steps[i].v)]) + "\n";
+    }
+  }
+  for (uint32_t i = 0; i < plan.program->buffers().size(); ++i) {
+    text += "buffer " + plan.program->buffer(BufferId(i)).name + ": " + storage_text(plan.storage[BufferId(i)]) + "\n";
+  }
+  return text + "workspace: " + to_string(plan.workspace_bytes) + " bytes\n";
+}
+
+}  // namespace litz
