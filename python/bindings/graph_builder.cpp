@@ -101,8 +101,8 @@ TensorMeta GraphBuilder::tensor_meta(nb::handle tensor) {
       nb::getattr(tensor, nb::isinstance(tensor, fake_tensor_type_) ? "fake_device" : "device");
   if (!device.equal(cpu_device_)) meta.device = nb::cast<std::string>(nb::str(device));
   if (api.get_layout != nullptr && api.get_layout(handle, &number) == 0 && number != api.strided) {
-    throw UnsupportedGraph("a tensor in it has layout " +
-                           nb::cast<std::string>(nb::str(tensor.attr("layout"))));
+    const nb::object layout = tensor.attr("layout");
+    throw UnsupportedGraph("a tensor in it has layout " + nb::cast<std::string>(nb::str(layout)));
   }
   // torch's C interface has no symbolic sizes: asking it for them would specialize the symbols.
   if (nb::cast<bool>(tensor.attr("_has_symbolic_sizes_strides"))) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ class CompileResult:
 
     path: str
     info: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
 
 
 def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> CompileResult:
@@ -24,8 +26,13 @@ def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> Co
     Raises LitzUserError for what the user can change, and LitzInternalError, whose message names a
     reproducer file, for a fault in Litz.
     """
-    path, info = _core.compile_graph(builder, dict(options))
-    return CompileResult(path, json.loads(info))
+    path, info, warnings = _core.compile_graph(builder, dict(options), _zig_folders())
+    return CompileResult(path, json.loads(info), tuple(warnings))
+
+
+def _zig_folders() -> list[str]:
+    """Where the compiler of the ``ziglang`` wheel may be."""
+    return [folder for folder in sys.path if folder.endswith("-packages")]
 
 
 def option_rows() -> list[dict[str, Any]]:

@@ -32,11 +32,13 @@ def read_graph(gm: fx.GraphModule) -> tuple[_core.GraphBuilder, list[torch.Tenso
     captured: list[torch.Tensor] = []
     for node in nodes:
         if node.op == "get_attr":
-            captured.append(_read_captured(builder, gm, node))
+            captured.extend(_read_captured(builder, gm, node))
     for node in nodes:
         if node.op == "call_function":
             _read_call(builder, node)
         elif node.op == "output":
+            if not isinstance(node.args[0], (tuple, list)):
+                raise UnsupportedGraph("its output is not a tuple")
             builder.output(node.args[0])
         elif node.op not in ("placeholder", "get_attr"):
             raise UnsupportedGraph(f"it has a {node.op} node, {node.name}")
@@ -80,15 +82,19 @@ def _read_placeholder(builder: _core.GraphBuilder, node: fx.Node) -> None:
     builder.input(node, node.name, value)
 
 
-def _read_captured(builder: _core.GraphBuilder, gm: fx.GraphModule, node: fx.Node) -> torch.Tensor:
+def _read_captured(
+    builder: _core.GraphBuilder, gm: fx.GraphModule, node: fx.Node
+) -> list[torch.Tensor]:
+    """The tensor that a get_attr node names; nothing for a module, which a higher-order op takes."""
     value: Any = gm
     for part in node.target.split("."):
         value = getattr(value, part)
     if not isinstance(value, torch.Tensor):
-        raise UnsupportedGraph(f"it uses {node.target}, a {type(value).__name__}")
+        builder.unusable(node, f"it uses {node.target}, a {type(value).__name__}")
+        return []
     _check_tensor(node.name, value)
     builder.input(node, node.name, value)
-    return value
+    return [value]
 
 
 def _check_tensor(name: str, value: torch.Tensor) -> None:

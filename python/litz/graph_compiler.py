@@ -10,7 +10,7 @@ from typing import Any
 from torch import fx
 
 from litz import _core, driver
-from litz.errors import LitzInternalError, LitzUserError, LitzWarning, UnsupportedGraph
+from litz.errors import LitzInternalError, LitzWarning, UnsupportedGraph
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
 from litz.report import GraphReport, recorder
@@ -38,10 +38,8 @@ def compile_graph_module(
         return _compile(gm, options, kind)
     except UnsupportedGraph as unsupported:
         return _run_eagerly(gm, kind, str(unsupported))
-    except LitzUserError:
-        raise
     except LitzInternalError as fault:
-        _warn(str(fault))
+        _warn(f"Litz could not compile a graph, which runs in eager PyTorch instead: {fault}")
         return _run_eagerly(gm, kind, f"of a fault in Litz: {fault}")
 
 
@@ -51,6 +49,10 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
     read = time.perf_counter()
     result = driver.compile_graph(builder, options)
     compiled = time.perf_counter()
+    for message in result.warnings:
+        _warn(message)
+    if not result.path:
+        return _run_eagerly(gm, kind, "it could not be compiled on this machine")
     graph = _core.CompiledGraph(result.path, describe_op, captured)
     loaded = time.perf_counter()
     timings = {"read": read - start, "load": loaded - compiled}
@@ -80,8 +82,4 @@ def _warn(message: str) -> None:
     if message in _warned:
         return
     _warned.add(message)
-    warnings.warn(
-        f"Litz could not compile a graph, which runs in eager PyTorch instead: {message}",
-        LitzWarning,
-        stacklevel=2,
-    )
+    warnings.warn(message, LitzWarning, stacklevel=2)

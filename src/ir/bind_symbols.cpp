@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "ir/scalar_semantics.h"
 #include "support/error.h"
 
 namespace litz {
@@ -136,7 +137,9 @@ std::vector<int64_t> read_symbols(const Program& program, const SymbolBinding& b
   std::vector<int64_t> values;
   std::unordered_map<Index, int64_t> by_symbol;
   for (const SymbolSource& source : binding.sources) {
-    const int64_t value = (read_number(inputs, source.number) - source.offset) / source.factor;
+    // Wraps where an int argument is extreme; the source's check then fails.
+    const int64_t value = semantics::trunc_div(
+        semantics::sub(read_number(inputs, source.number), source.offset), source.factor);
     const ValueRange range = source.symbol.range();
     if (value < range.lo || value > range.hi) {
       throw UserError(describe(program, source.number) + ": " +

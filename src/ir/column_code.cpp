@@ -67,11 +67,12 @@ bool ColumnCode::run(int64_t count) {
         break;
       }
       case StepKind::kIndexSum: {
-        auto* out = static_cast<int64_t*>(data(step.out));
-        std::fill_n(out, count, step.number);
+        // Unsigned: lanes where no condition holds may have any values.
+        auto* out = static_cast<uint64_t*>(data(step.out));
+        std::fill_n(out, count, static_cast<uint64_t>(step.number));
         for (size_t term = 0; term < step.operands.size(); ++term) {
-          const auto* values = static_cast<const int64_t*>(data(step.operands[term]));
-          const int64_t factor = step.factors[term];
+          const auto* values = static_cast<const uint64_t*>(data(step.operands[term]));
+          const auto factor = static_cast<uint64_t>(step.factors[term]);
           for (int64_t i = 0; i < count; ++i) out[i] += factor * values[i];
         }
         break;
@@ -206,6 +207,12 @@ ColumnId ColumnCompiler::compile_index(Index index, std::span<const ColumnId> ru
   return column;
 }
 
+// A loop variable needs no check where its loop is no longer than the dimension.
+bool ColumnCompiler::stays_below(Index coordinate, int64_t size) const {
+  return coordinate.is_symbol() && coordinate.symbol_kind() == SymbolKind::kVariable &&
+         evaluate(coordinate.extent(), size_of_) <= size;
+}
+
 ColumnId ColumnCompiler::compile_offsets(const MemoryRegion& region,
                                          std::span<const Index> coordinates,
                                          std::span<const ColumnId> runtime, ColumnId predicate) {
@@ -215,13 +222,15 @@ ColumnId ColumnCompiler::compile_offsets(const MemoryRegion& region,
   sum.kind = StepKind::kIndexSum;
   for (size_t d = 0; d < coordinates.size(); ++d) {
     const ColumnId coordinate = compile_index(coordinates[d], runtime);
-    Step check;
-    check.kind = StepKind::kCheckCoordinate;
-    check.region = &region;
-    check.number = region.sizes[d];
-    check.predicate = predicate;
-    check.operands = {coordinate};
-    emit(std::move(check));
+    if (!stays_below(coordinates[d], region.sizes[d])) {
+      Step check;
+      check.kind = StepKind::kCheckCoordinate;
+      check.region = &region;
+      check.number = region.sizes[d];
+      check.predicate = predicate;
+      check.operands = {coordinate};
+      emit(std::move(check));
+    }
     sum.operands.push_back(coordinate);
     sum.factors.push_back(region.strides[d]);
   }

@@ -110,6 +110,7 @@ class ColumnCompiler {
   ColumnId find(Expr expr, ColumnId predicate) const;
   ColumnId operand_predicate(const Frame& frame, size_t operand) const;
   ColumnId both(ColumnId predicate, ColumnId condition);
+  bool stays_below(Index coordinate, int64_t size) const;
   bool touches_memory(Expr expr) const { return touches_memory_.contains(expr); }
   ColumnId compile_node(const Frame& frame);
   ColumnId compile_load(Expr expr, std::span<const ColumnId> runtime, ColumnId predicate);

@@ -39,19 +39,14 @@ struct ProgramInterpreter::Impl {
 
   void find_last_uses() {
     std::vector<OperationId> last(program.buffers().size());
-    std::vector<bool> kept = is_output;
     for (uint32_t i = 0; i < program.operations().size(); ++i) {
       const Operation& operation = program.operations()[OperationId(i)];
-      const bool is_extern = std::holds_alternative<ExternKernel>(operation.v);
       for (BufferId id : buffers_written(operation)) last[id.value] = OperationId(i);
-      for (BufferId id : buffers_read(operation)) {
-        last[id.value] = OperationId(i);
-        if (is_extern) kept[id.value] = true;
-      }
+      for (BufferId id : buffers_read(operation)) last[id.value] = OperationId(i);
     }
     last_uses.resize(program.operations().size());
     for (uint32_t i = 0; i < last.size(); ++i) {
-      if (last[i].valid() && !kept[i]) last_uses[last[i].value].push_back(BufferId(i));
+      if (last[i].valid() && !is_output[i]) last_uses[last[i].value].push_back(BufferId(i));
     }
   }
 };
@@ -80,7 +75,6 @@ struct Place {
   MemoryRegion region;
   LitzTensor tensor{};
   std::unique_ptr<void, FreeAligned> memory;  // kRun
-  int64_t bytes = 0;                          // kRun, kProgram
   bool given = false;                         // is one of the outputs
 };
 
@@ -235,7 +229,6 @@ class ProgramRun {
       tensor.data = const_cast<std::byte*>(buffer.bytes.data());
       set_own_place(places_[i], buffer, tensor);
       places_[i].owner = Owner::kProgram;
-      places_[i].bytes = static_cast<int64_t>(buffer.bytes.size());
     }
   }
 
@@ -249,9 +242,9 @@ class ProgramRun {
       check_host(host_->allocate(host_->self, &tensor));
       made.owner = Owner::kHost;
     } else {
-      made.bytes = span_of(sizes, strides) * litz::size_of(buffer.dtype);
-      made.memory.reset(::operator new(static_cast<size_t>(std::max<int64_t>(made.bytes, 1)),
-                                       std::align_val_t(64)));
+      const int64_t bytes = span_of(sizes, strides) * litz::size_of(buffer.dtype);
+      made.memory.reset(
+          ::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::align_val_t(64)));
       tensor.data = made.memory.get();
       made.owner = Owner::kRun;
     }
@@ -302,78 +295,89 @@ class ProgramRun {
                                            : view_of(view, sizes, strides);
                               });
     const std::vector<LitzValue> values = arguments.build(kernel.arguments);
-    std::vector<LitzTensor> results(kernel.outputs.size());
+    std::vector<LitzValue> results(kernel.outputs.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      const BufferId id = kernel.outputs[i];
+      if (!id.valid()) continue;
+      place(id).tensor = LitzTensor{};
+      results[i].kind = LITZ_TENSOR;
+      results[i].u.result = &place(id).tensor;
+    }
     check_host(host_->call(host_->self, number, values.data(), static_cast<int32_t>(values.size()),
                            results.data(), static_cast<int32_t>(results.size())));
     // All results belong to this run before anything below may fail.
     for (size_t i = 0; i < results.size(); ++i) {
       const BufferId id = kernel.outputs[i];
-      if (!id.valid()) continue;
-      place(id).tensor = results[i];
-      place(id).owner = Owner::kHost;
+      if (id.valid() && results[i].kind == LITZ_TENSOR) place(id).owner = Owner::kHost;
     }
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (kernel.outputs[i].valid()) {
-        adopt(kernel, kernel.outputs[i]);
-      } else if (results[i].handle != nullptr) {
-        release(results[i]);
-      }
+    for (BufferId id : kernel.outputs) {
+      if (id.valid()) adopt(kernel, id);
     }
   }
 
-  // Checks a library op's result against the buffer; copies it where its layout is another.
+  // Checks a library op's result against the buffer; copies it where its layout is another, or
+  // where it looks into memory that may end before it.
   void adopt(const ExternKernel& kernel, BufferId id) {
     const Buffer& buffer = program_.buffer(id);
     Place& made = place(id);
     const std::vector<int64_t> sizes = values_of(buffer.sizes);
     const LitzTensor result = made.tensor;
-    const bool fits = result.dtype == static_cast<LitzDType>(buffer.dtype) &&
+    const bool fits = made.owner == Owner::kHost &&
+                      result.dtype == static_cast<LitzDType>(buffer.dtype) &&
                       to_vector(result.sizes, result.ndim) == sizes;
     if (!fits) {
-      throw UserError(kernel.name + " (" + kernel.node +
-                      ") returned a tensor of another dtype or other sizes than the program "
-                      "expects");
+      throw UserError(kernel.name + " (node " + kernel.node +
+                      ") returned a tensor of another shape or dtype than was traced");
     }
     set_place(made, buffer, result);
     const std::vector<int64_t> strides = values_of(buffer.strides);
-    if (same_strides(sizes, made.region.strides, strides)) return;
+    if (!kernel.results_are_views && same_strides(sizes, made.region.strides, strides)) return;
     const MemoryRegion from = std::move(made.region);
     replaced_.push_back(result);
     made.owner = Owner::kNobody;
     allocate(id);
     copy_elements(from, made.region);
+    release(replaced_.back());
+    replaced_.pop_back();
   }
 
   // ---- outputs ----
 
-  // Memory that ends with the run, or belongs to the program.
-  bool is_borrowed(const Place& base) const {
-    if (base.owner == Owner::kProgram || base.owner == Owner::kRun) return true;
-    if (base.owner != Owner::kHost) return false;
-    const auto* data = static_cast<const std::byte*>(base.tensor.data);
-    return std::any_of(places_.begin(), places_.end(), [&](const Place& other) {
-      if (other.owner != Owner::kProgram && other.owner != Owner::kRun) return false;
-      const auto* first = static_cast<const std::byte*>(other.tensor.data);
-      return data >= first && data < first + other.bytes;
-    });
-  }
-
   void make_outputs(LitzValue* outputs, LitzTensor* output_tensors, int64_t* shapes) {
+    std::vector<size_t> taken_by(places_.size(), SIZE_MAX);  // the output that has the tensor
     for (size_t i = 0; i < program_.outputs.size(); ++i) {
       const ProgramOutput& output = program_.outputs[i];
       outputs[i] = LitzValue{};
       if (const auto* index = std::get_if<Index>(&output.v)) {
-        outputs[i].kind = LITZ_INT;
-        outputs[i].u.i = value_of(*index);
-      } else if (const auto* view = std::get_if<BufferView>(&output.v)) {
-        output_tensors[i] = make_output(*view, &shapes);
+        set_integer(outputs[i], LITZ_INT, value_of(*index));
+      }
+      const auto* view = std::get_if<BufferView>(&output.v);
+      if (view == nullptr) continue;
+      Place& base = place(view->buffer);
+      size_t& taken = taken_by[view->buffer.value];
+      const bool whole = is_whole_buffer(program_, *view);
+      if (whole && base.owner == Owner::kCaller) {
+        set_integer(outputs[i], LITZ_SAME_INPUT, program_.buffer(view->buffer).number);
+      } else if (whole && taken != SIZE_MAX) {
+        set_integer(outputs[i], LITZ_SAME_OUTPUT, static_cast<int64_t>(taken));
+      } else {
+        const bool takes = whole && base.owner == Owner::kHost;
+        if (takes) taken = i;
+        base.given = base.given || takes;
+        output_tensors[i] = make_output(*view, takes, &shapes);
         outputs[i].kind = LITZ_TENSOR;
         outputs[i].u.tensor = &output_tensors[i];
       }
     }
   }
 
-  LitzTensor make_output(const BufferView& view, int64_t** shapes) {
+  static void set_integer(LitzValue& value, LitzValueKind kind, int64_t number) {
+    value.kind = kind;
+    value.u.i = number;
+  }
+
+  // The buffer's own tensor where the output takes it; else a view, or a copy of a constant.
+  LitzTensor make_output(const BufferView& view, bool takes, int64_t** shapes) {
     const std::vector<int64_t> sizes = values_of(view.sizes);
     const std::vector<int64_t> strides = values_of(view.strides);
     LitzTensor tensor = view_of(view, sizes, strides);
@@ -382,16 +386,16 @@ class ProgramRun {
     tensor.strides = *shapes;
     *shapes = std::copy(strides.begin(), strides.end(), *shapes);
 
-    Place& base = place(view.buffer);
-    if (is_borrowed(base)) {
+    const Place& base = place(view.buffer);
+    if (takes) {
+      tensor.handle = base.tensor.handle;
+      return tensor;
+    }
+    if (base.owner == Owner::kProgram) {
       const MemoryRegion from = {tensor.data, view.dtype, sizes, strides, base.region.name};
-      tensor.data = nullptr;
       check_host(host_->allocate(host_->self, &tensor));
       made_outputs_.push_back(tensor);
       copy_elements(from, {tensor.data, view.dtype, sizes, strides, base.region.name});
-    } else if (base.owner == Owner::kHost && !base.given && is_whole_buffer(program_, view)) {
-      base.given = true;
-      tensor.handle = base.tensor.handle;
     } else {
       check_host(host_->view(host_->self, &base.tensor, &tensor));
       made_outputs_.push_back(tensor);
@@ -405,7 +409,7 @@ class ProgramRun {
   const LitzHost* host_;
   std::vector<Place> places_;
   std::unordered_map<Index, int64_t> sizes_;
-  std::vector<LitzTensor> replaced_;      // library results in another layout than was asked for
+  std::vector<LitzTensor> replaced_;      // library results that are being copied
   std::vector<LitzTensor> made_outputs_;  // views and copies
   bool committed_ = false;
 };

@@ -7,10 +7,9 @@
 // thread, about a nanosecond or two per operation and element.
 //
 // Memory: a buffer that an output looks into is allocated by the host; other buffers are the
-// interpreter's and are freed after their last use, unless a library op has read them (its result
-// may be a view of them). An output that is the whole of a buffer takes the buffer's tensor, every
-// other output is made by LitzHost::view, and an output in memory that does not outlive the run (a
-// constant of the program, or such a view) is copied.
+// interpreter's and are freed after their last use. An output that is a whole buffer takes the
+// buffer's tensor, or is LITZ_SAME_INPUT or LITZ_SAME_OUTPUT; a constant is copied; every other
+// output is made by LitzHost::view.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,6 @@ class Parser {
         returned = true;
       } else {
         program_.add_operation(parse_operation());
-        sizes_only();
       }
     }
     if (!cursor_.at_end()) cursor_.fail("text after the program");
@@ -90,8 +89,9 @@ class Parser {
     });
   }
 
-  // Forgets loop variables and runtime indices of the operation before.
-  void sizes_only() {
+  // Forgets the loop variables and values of the body before.
+  void start_body() {
+    values_.clear();
     for (const std::string& name : local_symbols_) symbols_.erase(name);
     local_symbols_.clear();
   }
@@ -236,7 +236,7 @@ class Parser {
   // ---- operations ----
 
   Operation parse_operation() {
-    values_.clear();
+    start_body();
     Operation operation;
     if (cursor_.accept_word("pointwise")) {
       Pointwise item;
@@ -268,11 +268,17 @@ class Parser {
     } else if (cursor_.accept_word("scatter")) {
       Scatter item;
       item.output = parse_buffer_name();
-      cursor_.expect_word("from");
-      item.initial = parse_buffer_name();
+      if (cursor_.accept_word("from")) {
+        item.initial_loops = parse_loops(0);
+        operation.origin = parse_open();
+        item.initial = parse_body();
+        cursor_.expect_word("then");
+        start_body();
+      }
       item.loops = parse_loops(0);
       item.mode = parse_spelling("store mode", parse_store_mode);
-      operation.origin = parse_open();
+      const std::string origin = parse_open();
+      if (!item.initial.valid()) operation.origin = origin;
       item.value = parse_scatter_body(&item);
       operation.v = std::move(item);
     } else if (cursor_.accept_word("extern")) {
@@ -363,9 +369,12 @@ class Parser {
         kernel->mutated.push_back(parse_buffer_name());
       } else if (cursor_.accept_word("side_effects")) {
         kernel->has_side_effects = true;
+      } else if (cursor_.accept_word("results_are_views")) {
+        kernel->results_are_views = true;
       } else {
         cursor_.fail(
-            "expected schema, node, reason, argument, result, mutates, side_effects or '}'");
+            "expected schema, node, reason, argument, result, results_are_views, mutates, "
+            "side_effects or '}'");
       }
     }
   }

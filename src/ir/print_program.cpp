@@ -175,8 +175,12 @@ class Printer {
            std::to_string(item.axis) + " " + std::string(to_string(item.kind));
   }
   std::string header(const Scatter& item) const {
-    return "scatter " + name(item.output) + " from " + name(item.initial) + loops_text(item.loops) +
-           " " + std::string(to_string(item.mode));
+    const std::string text = "scatter " + name(item.output);
+    return item.initial.valid() ? text + " from " + loops_text(item.initial_loops)
+                                : text + scatter_loops(item);
+  }
+  static std::string scatter_loops(const Scatter& item) {
+    return loops_text(item.loops) + " " + std::string(to_string(item.mode));
   }
   std::string header(const ExternKernel& item) const {
     return "extern " + quote(item.name) + (item.overload.empty() ? "" : " " + quote(item.overload));
@@ -192,6 +196,13 @@ class Printer {
 
   void print_body(const Scatter& item) {
     values_.clear();
+    if (item.initial.valid()) {
+      print_yield(item.initial);
+      values_.clear();
+      --depth_;
+      line("} then " + scatter_loops(item) + " {");
+      ++depth_;
+    }
     for (Expr index : item.runtime_indices) print_nodes(index);
     print_nodes(item.value);
     line("target " + index_list(item.target) + runtime_text(item.target, item.runtime_indices));
@@ -208,6 +219,7 @@ class Printer {
     for (BufferId output : item.outputs) {
       line(output.valid() ? "result tensor " + name(output) : "result none");
     }
+    if (item.results_are_views) line("results_are_views");
     for (BufferId buffer : item.mutated) line("mutates " + name(buffer));
     if (item.has_side_effects) line("side_effects");
   }

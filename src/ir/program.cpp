@@ -170,6 +170,8 @@ std::vector<Index> size_symbols(const Program& program) {
     }
     if (const auto* scatter = std::get_if<Scatter>(&operation.v)) {
       add_all(scatter->target);
+      add_all(scatter->initial_loops.extents);
+      if (scatter->initial.valid()) roots.push_back(scatter->initial);
       roots.insert(roots.end(), scatter->runtime_indices.begin(), scatter->runtime_indices.end());
     }
   }
@@ -209,7 +211,7 @@ std::vector<BufferId> buffers_read(const Operation& operation) {
   BufferSet set;
   std::visit(Overloaded{
                  [&](const Scatter& scatter) {
-                   set.add(scatter.initial);
+                   if (scatter.initial.valid()) set.add_loads({&scatter.initial, 1});
                    set.add_loads(scatter.runtime_indices);
                    set.add_loads({&scatter.value, 1});
                  },

@@ -3,8 +3,8 @@
 //
 // Every computed operation is a loop nest over the elements of what it makes. Nothing is inlined
 // and no two operations share a loop; the scheduler decides that. A buffer is written by exactly
-// one operation; input buffers that the graph mutates are written by one Pointwise or Scatter, after
-// which no operation reads the old value.
+// one operation; input buffers that the graph mutates are written by one Pointwise or Scatter,
+// after which no operation reads the old value.
 //
 // Loop variables are positional: variable number i of an operation is IndexContext::variable(i,
 // extents[i]), outer loops first, reduction loops after them; where an extent is the constant 1 the
@@ -161,7 +161,7 @@ struct ExternKernel {
   std::vector<ExternArgument> arguments;
   std::vector<BufferId> outputs;
   bool results_are_views = false;  // look into its arguments: whoever calls it copies them at once
-  std::vector<BufferId> mutated;  // buffers that it writes to besides its outputs
+  std::vector<BufferId> mutated;   // buffers that it writes to besides its outputs
   bool has_side_effects =
       false;  // runs even if nobody uses the result (random state, asserts, mutation)
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "ir/scalar_semantics.h"
 #include "support/error.h"
@@ -43,23 +44,29 @@ class Walk {
   // Writes the loop variables of the next iterations to the code's columns; returns how many.
   int64_t next(ColumnCode& code) {
     const int64_t count = std::min(left_, kBlock);
-    columns_.clear();
-    for (size_t i = 0; i < extents_.size(); ++i) columns_.push_back(code.variable(i));
-    for (int64_t lane = 0; lane < count; ++lane) {
-      for (size_t i = 0; i < columns_.size(); ++i) columns_[i][lane] = position_[i];
-      for (size_t i = extents_.size(); i-- > 0;) {
-        if (++position_[i] < extents_[i]) break;
+    left_ -= count;
+    if (extents_.empty()) return count;
+    const size_t inner = extents_.size() - 1;
+    for (int64_t lane = 0; lane < count;) {
+      // A stretch in which only the innermost variable changes.
+      const int64_t stretch = std::min(count - lane, extents_[inner] - position_[inner]);
+      for (size_t i = 0; i < inner; ++i)
+        std::fill_n(code.variable(i) + lane, stretch, position_[i]);
+      std::iota(code.variable(inner) + lane, code.variable(inner) + lane + stretch,
+                position_[inner]);
+      lane += stretch;
+      position_[inner] += stretch;
+      for (size_t i = inner; i > 0 && position_[i] == extents_[i]; --i) {
         position_[i] = 0;
+        ++position_[i - 1];
       }
     }
-    left_ -= count;
     return count;
   }
 
  private:
   std::vector<int64_t> extents_;
   std::vector<int64_t> position_;
-  std::vector<int64_t*> columns_;
   int64_t left_;
 };
 
@@ -322,7 +329,10 @@ bool run_operation(const Scan& operation, const OperationMemory& memory) {
 
 bool run_operation(const Scatter& operation, const OperationMemory& memory) {
   const MemoryRegion& output = memory.region_of(operation.output);
-  copy_elements(memory.region_of(operation.initial), output);
+  if (operation.initial.valid()) {
+    const Pointwise initial = {operation.output, operation.initial_loops, operation.initial};
+    if (!run_operation(initial, memory)) return false;
+  }
 
   Loops loops;
   loops.add(operation.loops, memory.size_of);

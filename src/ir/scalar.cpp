@@ -1,8 +1,9 @@
+#include "ir/scalar_cell.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "ir/scalar_cell.h"
 #include "ir/scalar_semantics.h"
 #include "support/error.h"
 

@@ -20,18 +20,22 @@
 //   P11  kReduced does not occur.
 //   P12  A buffer is written by one operation: computed buffers by a loop operation, library
 //   results
-//        by an ExternKernel. A Pointwise may also write an input; constants are never written.
-//   P13  A buffer is written before it is read; after a Pointwise has written an input no operation
-//        reads it.
-//   P14  A Pointwise that writes an input loads that input at the element it writes, or not at all.
+//        by an ExternKernel. A Pointwise or Scatter may also write an input; constants are never
+//        written.
+//   P13  A buffer is written before it is read; after a Pointwise or Scatter has written an input
+//   no
+//        operation reads it.
+//   P14  A Pointwise that writes an input, and the initial value of a Scatter that does, load that
+//        input at the element they write, or not at all.
 //   P15  The output's sizes are the extents (for a Reduction those of its outer loops), and its
 //   dtype
 //        is the value's (for argmax and argmin int64).
 //   P16  Reductions and scans fit their dtype: sum and prod take numbers, any and all bools, none
 //        float16 or bfloat16; a scan's axis is one of its loops.
-//   P17  A scatter's initial buffer has the output's sizes and dtype, it has a target for each
-//        dimension, int64 runtime indices, and does not load its output; bools are stored, min or
-//        max.
+//   P17  A scatter has an initial value for each element of its output, or the output is an input;
+//   it
+//        has a target for each dimension and int64 runtime indices, and does not load its output;
+//        bools are stored, min or max.
 // Library ops and outputs
 //   P18  A view has one stride for each size, a dtype, an offset, and depends on size symbols only.
 //   P19  Buffers that a library op mutates are among those it reads.
@@ -155,6 +159,11 @@ class Verifier {
   }
 
   // ---- loops and indices ----
+
+  void start_scope() {
+    scope_.clear();
+    num_loops_ = 0;
+  }
 
   // Checks the nest and adds its variables to those in scope.
   void check_loops(const LoopNest& loops) {
@@ -304,12 +313,13 @@ class Verifier {
 
   void check_operation(const Operation& operation) {
     where_ = operation.origin.empty() ? "operation" : operation.origin;
-    scope_.clear();
-    num_loops_ = 0;
+    start_scope();
+    BufferId output;
+    if (const auto* pointwise = std::get_if<Pointwise>(&operation.v)) output = pointwise->output;
+    if (const auto* scatter = std::get_if<Scatter>(&operation.v)) output = scatter->output;
     for (BufferId id : buffers_read(operation)) {
       if (!known(id)) continue;
-      const auto* pointwise = std::get_if<Pointwise>(&operation.v);
-      const bool in_place = pointwise != nullptr && pointwise->output == id;
+      const bool in_place = output == id && program_.buffer(id).kind == BufferKind::kInput;
       require(written_[id.value] && !(overwritten_[id.value] && !in_place), 13,
               "buffer " + name(id) +
                   (overwritten_[id.value] ? " is read after it was overwritten"
@@ -322,19 +332,8 @@ class Verifier {
     check_loops(item.loops);
     check_expressions({&item.value, 1});
     if (!check_output_buffer(item.output, item.loops.extents, item.value)) return;
-    if (program_.buffer(item.output).kind != BufferKind::kInput) {
-      write(item.output, BufferKind::kComputed);
-      return;
-    }
-    require(!overwritten_[item.output.value], 12,
-            "buffer " + name(item.output) + " is written twice");
-    overwritten_[item.output.value] = true;
-    visit_postorder({&item.value, 1}, [&](Expr expr) {
-      if (expr.op() != ExprOp::kLoad || expr.buffer() != item.output) return;
-      require(std::equal(expr.coordinates().begin(), expr.coordinates().end(),
-                         item.loops.variables.begin(), item.loops.variables.end()),
-              14, "input " + name(item.output) + " is loaded at another element than is written");
-    });
+    check_in_place(item.output, item.value, item.loops);
+    write_loops_output(item.output);
   }
 
   void check(const Reduction& item) {
@@ -370,28 +369,37 @@ class Verifier {
   }
 
   void check(const Scatter& item) {
+    if (item.initial.valid()) {
+      check_loops(item.initial_loops);
+      check_expressions({&item.initial, 1});
+      check_output_buffer(item.output, item.initial_loops.extents, item.initial);
+      check_in_place(item.output, item.initial, item.initial_loops);
+      start_scope();
+    }
     check_loops(item.loops);
     std::vector<Expr> roots = item.runtime_indices;
     roots.push_back(item.value);
     check_expressions(roots);
-    if (!known(item.output) || !known(item.initial)) return;
+    if (!known(item.output)) return;
     const Buffer& output = program_.buffer(item.output);
-    const Buffer& initial = program_.buffer(item.initial);
-    require(output.sizes == initial.sizes && output.dtype == initial.dtype, 17,
-            "initial buffer " + initial.name + " has not the shape and dtype of " + output.name);
+    require(item.initial.valid() || output.kind == BufferKind::kInput, 17,
+            "buffer " + output.name + " is not an input and has no initial value");
     for (Expr index : item.runtime_indices) {
       require(!index.valid() || index.dtype() == DType::kInt64, 17, "runtime index is not int64");
     }
     check_coordinates(item.output, item.target, item.runtime_indices.size(), false);
-    if (item.value.valid()) {
-      require(item.value.dtype() == output.dtype, 15,
-              "value of " + std::string(to_string(item.value.dtype())) + " for buffer " +
-                  output.name + " of " + std::string(to_string(output.dtype)));
-    }
+    if (!item.value.valid()) return;  // P8
+    require(item.value.dtype() == output.dtype, 15,
+            "value of " + std::string(to_string(item.value.dtype())) + " for buffer " +
+                output.name + " of " + std::string(to_string(output.dtype)));
     require(output.dtype != DType::kBool ||
                 (item.mode != StoreMode::kAdd && item.mode != StoreMode::kMul),
             17, std::string(to_string(item.mode)) + " of bool");
-    write(item.output, BufferKind::kComputed);
+    visit_postorder(roots, [&](Expr expr) {
+      require(expr.op() != ExprOp::kLoad || expr.buffer() != item.output, 17,
+              "the scatter loads buffer " + output.name + ", which it writes");
+    });
+    write_loops_output(item.output);
   }
 
   void check(const ExternKernel& item) {
@@ -432,6 +440,25 @@ class Verifier {
             "value of " + std::string(to_string(result)) + " for buffer " + buffer.name + " of " +
                 std::string(to_string(buffer.dtype)));
     return true;
+  }
+
+  void check_in_place(BufferId output, Expr value, const LoopNest& loops) {
+    visit_postorder({&value, 1}, [&](Expr expr) {
+      if (expr.op() != ExprOp::kLoad || expr.buffer() != output) return;
+      require(std::equal(expr.coordinates().begin(), expr.coordinates().end(),
+                         loops.variables.begin(), loops.variables.end()),
+              14, "input " + name(output) + " is loaded at another element than is written");
+    });
+  }
+
+  // A Pointwise or a Scatter writes a computed buffer or an input.
+  void write_loops_output(BufferId id) {
+    if (program_.buffer(id).kind != BufferKind::kInput) {
+      write(id, BufferKind::kComputed);
+      return;
+    }
+    require(!overwritten_[id.value], 12, "buffer " + name(id) + " is written twice");
+    overwritten_[id.value] = true;
   }
 
   void write(BufferId id, BufferKind kind) {

@@ -311,7 +311,10 @@ std::vector<float> scatter(const std::string& mode) {
   buffer v: f32[4] input 2
   buffer y: f32[3]
   inputs (x = tensor x, i = tensor i, v = tensor v)
-  scatter y from x[d0 < 4] )" +
+  scatter y from [d0 < 3] {
+    t0 = load x[d0]
+    yield t0
+  } then [d0 < 4] )" +
                mode + R"( {
     t0 = load i[d0]
     t1 = check_index t0 < 3
@@ -342,7 +345,10 @@ TEST(InterpretProgram, ScatterAddOfBFloat16RoundsEachTime) {
   buffer x: bf16[1] input 0
   buffer y: bf16[1]
   inputs (x = tensor x)
-  scatter y from x[d0 < 3] add {
+  scatter y from [0 < 1] {
+    t0 = load x[0]
+    yield t0
+  } then [d0 < 3] add {
     target [0]
     yield 1.0: bf16
   }
@@ -373,9 +379,25 @@ TEST(InterpretProgram, MutatesInputs) {
   ASSERT_EQ(test.run(), LITZ_OK) << test.host.message;
   EXPECT_EQ(test.output<float>(0), (std::vector<float>{1, 3, 2, 4}));
   EXPECT_EQ(test.input_values<float>(0), (std::vector<float>{2, 4, 3, 5}));
-  // The second output is a view of the input, not a copy.
+  EXPECT_EQ(test.value(1).kind, LITZ_SAME_INPUT);
+  EXPECT_EQ(test.value(1).u.i, 0);
+}
+
+TEST(InterpretProgram, ScattersIntoAnInput) {
+  TestRun test(R"(program() {
+  buffer x: f32[3] input 0
+  inputs (x = tensor x)
+  scatter x[d0 < 2] add {
+    target [2*d0]
+    yield 5.0: f32
+  }
+  return (tensor x as f32[2] strides [2] offset 0)
+})");
+  test.input<float>(DType::kFloat32, {3}, {1, 2, 3});
+  ASSERT_EQ(test.run(), LITZ_OK) << test.host.message;
+  EXPECT_EQ(test.input_values<float>(0), (std::vector<float>{6, 2, 8}));
+  EXPECT_EQ(test.output<float>(0), (std::vector<float>{6, 8}));
   EXPECT_EQ(test.host.views, 1);
-  EXPECT_EQ(test.output<float>(1), (std::vector<float>{2, 4, 3, 5}));
 }
 
 TEST(InterpretProgram, SeveralOutputsOfOneBuffer) {
@@ -387,12 +409,14 @@ TEST(InterpretProgram, SeveralOutputsOfOneBuffer) {
     t1 = cast t0 to f32
     yield t1
   }
-  return (tensor y as f32[3] strides [1] offset 3, tensor y, tensor y as i32[2] strides [3] offset 1)
+  return (tensor y as f32[3] strides [1] offset 3, tensor y, tensor y as i32[2] strides [3] offset 1, tensor y)
 })");
   ASSERT_EQ(test.run(), LITZ_OK) << test.host.message;
   EXPECT_EQ(test.output<float>(0), (std::vector<float>{3, 4, 5}));
   EXPECT_EQ(test.output<float>(1), (std::vector<float>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(test.output<int32_t>(2), (std::vector<int32_t>{0x3f800000, 0x40800000}));
+  EXPECT_EQ(test.value(3).kind, LITZ_SAME_OUTPUT);
+  EXPECT_EQ(test.value(3).u.i, 1);
   EXPECT_EQ(test.host.views, 2);
   EXPECT_EQ(test.host.live(), 3u);
 }

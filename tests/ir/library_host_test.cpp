@@ -40,13 +40,13 @@ constexpr char kCall[] = R"(program(s0: size[0, inf]) {
 })";
 
 // Rows of the argument, as a result of the given strides.
-int rows_of_first(TestHost& host, const LitzValue* args, LitzTensor* results,
+int rows_of_first(TestHost& host, const LitzValue* args, LitzValue* results,
                   std::vector<int64_t> strides) {
   const LitzTensor& t = *args[0].u.tensor;
-  results[0] = host.make(DType::kFloat32, {2, t.sizes[0]}, strides);
+  *results[0].u.result = host.make(DType::kFloat32, {2, t.sizes[0]}, strides);
   for (int64_t row = 0; row < 2; ++row) {
     for (int64_t i = 0; i < t.sizes[0]; ++i) {
-      static_cast<float*>(results[0].data)[row * strides[0] + i * strides[1]] =
+      static_cast<float*>(results[0].u.result->data)[row * strides[0] + i * strides[1]] =
           static_cast<const float*>(t.data)[i * t.strides[0]] * static_cast<float>(row + 1);
     }
   }
@@ -60,7 +60,7 @@ TEST(LibraryOps, ArgumentsInSchemaOrder) {
   EXPECT_STREQ(test.interpreter.extern_ops()[0].name, "aten::twice");
   EXPECT_STREQ(test.interpreter.extern_ops()[0].overload, "out");
   EXPECT_STREQ(test.interpreter.extern_ops()[0].node, "twice_1");
-  test.host.library = [&](int32_t op, const LitzValue* args, int32_t num_args, LitzTensor* results,
+  test.host.library = [&](int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,
                           int32_t num_results) {
     EXPECT_EQ(op, 0);
     EXPECT_EQ(num_args, 7);
@@ -76,7 +76,7 @@ TEST(LibraryOps, ArgumentsInSchemaOrder) {
     EXPECT_EQ(args[4].kind, LITZ_NONE);
     EXPECT_EQ(args[5].u.i, static_cast<int64_t>(DType::kInt64));
     EXPECT_STREQ(args[6].u.s, "cpu");
-    EXPECT_EQ(results[0].data, nullptr);
+    EXPECT_EQ(results[0].u.result->data, nullptr);
     return rows_of_first(test.host, args, results, {4, 1});
   };
   ASSERT_EQ(test.run(), LITZ_OK) << test.host.message;
@@ -87,7 +87,7 @@ TEST(LibraryOps, ArgumentsInSchemaOrder) {
 TEST(LibraryOps, ResultsInAnotherLayoutAreCopied) {
   TestRun test(kCall);
   test.input<float>(DType::kFloat32, {4}, {1, 2, 3, 4});
-  test.host.library = [&](int32_t, const LitzValue* args, int32_t, LitzTensor* results, int32_t) {
+  test.host.library = [&](int32_t, const LitzValue* args, int32_t, LitzValue* results, int32_t) {
     return rows_of_first(test.host, args, results, {1, 2});
   };
   ASSERT_EQ(test.run(), LITZ_OK) << test.host.message;
@@ -98,21 +98,21 @@ TEST(LibraryOps, ResultsInAnotherLayoutAreCopied) {
 TEST(LibraryOps, ResultsOfOtherSizesAreErrors) {
   TestRun test(kCall);
   test.input<float>(DType::kFloat32, {4}, {1, 2, 3, 4});
-  test.host.library = [&](int32_t, const LitzValue*, int32_t, LitzTensor* results, int32_t) {
-    results[0] = test.host.make(DType::kFloat32, {4, 2}, {2, 1});
+  test.host.library = [&](int32_t, const LitzValue*, int32_t, LitzValue* results, int32_t) {
+    *results[0].u.result = test.host.make(DType::kFloat32, {4, 2}, {2, 1});
     return LITZ_OK;
   };
   EXPECT_EQ(test.run(), LITZ_ERROR);
-  EXPECT_EQ(test.host.message,
-            "aten::twice (twice_1) returned a tensor of another dtype or other sizes than the "
-            "program expects");
+  EXPECT_EQ(
+      test.host.message,
+      "aten::twice (node twice_1) returned a tensor of another shape or dtype than was traced");
   EXPECT_EQ(test.host.live(), 0u);
 }
 
 TEST(LibraryOps, FailuresKeepTheHostsStatus) {
   TestRun test(kCall);
   test.input<float>(DType::kFloat32, {4}, {1, 2, 3, 4});
-  test.host.library = [&](int32_t, const LitzValue*, int32_t, LitzTensor*, int32_t) {
+  test.host.library = [&](int32_t, const LitzValue*, int32_t, LitzValue*, int32_t) {
     test.host.host.fail(&test.host, LITZ_UNSUPPORTED, "no such op");
     return static_cast<int>(LITZ_UNSUPPORTED);
   };
@@ -137,13 +137,15 @@ constexpr char kAlias[] = R"(program() {
   return (tensor r)
 })";
 
-TEST(LibraryOps, ResultsInTemporaryMemoryAreCopiedToOutputs) {
-  TestRun test(kAlias);
+TEST(LibraryOps, ResultsThatAreViewsAreCopied) {
+  std::string text = kAlias;
+  text.insert(text.find("    argument tensor t"), "    results_are_views\n");
+  TestRun test(text);
   const void* temporary = nullptr;
-  test.host.library = [&](int32_t, const LitzValue* args, int32_t, LitzTensor* results, int32_t) {
-    results[0] = test.host.make(DType::kFloat32, {2}, {1});
-    results[0].data = args[0].u.tensor->data;
-    temporary = results[0].data;
+  test.host.library = [&](int32_t, const LitzValue* args, int32_t, LitzValue* results, int32_t) {
+    *results[0].u.result = test.host.make(DType::kFloat32, {2}, {1});
+    results[0].u.result->data = args[0].u.tensor->data;
+    temporary = results[0].u.result->data;
     return LITZ_OK;
   };
   ASSERT_EQ(test.run(), LITZ_OK) << test.host.message;
@@ -152,14 +154,24 @@ TEST(LibraryOps, ResultsInTemporaryMemoryAreCopiedToOutputs) {
   EXPECT_EQ(test.host.live(), 1u);
 }
 
+TEST(LibraryOps, UndefinedResultsAreErrors) {
+  TestRun test(kAlias);
+  test.host.library = [&](int32_t, const LitzValue*, int32_t, LitzValue* results, int32_t) {
+    results[0].kind = LITZ_NONE;
+    return LITZ_OK;
+  };
+  EXPECT_EQ(test.run(), LITZ_ERROR);
+  EXPECT_EQ(test.host.live(), 0u);
+}
+
 TEST(LibraryOps, ResultsCanBeOutputs) {
   TestRun test(kAlias);
   void* data = nullptr;
-  test.host.library = [&](int32_t, const LitzValue*, int32_t, LitzTensor* results, int32_t) {
-    results[0] = test.host.make(DType::kFloat32, {2}, {1});
+  test.host.library = [&](int32_t, const LitzValue*, int32_t, LitzValue* results, int32_t) {
+    *results[0].u.result = test.host.make(DType::kFloat32, {2}, {1});
     const float values[2] = {5, 6};
-    std::memcpy(results[0].data, values, sizeof(values));
-    data = results[0].data;
+    std::memcpy(results[0].u.result->data, values, sizeof(values));
+    data = results[0].u.result->data;
     return LITZ_OK;
   };
   ASSERT_EQ(test.run(), LITZ_OK) << test.host.message;
@@ -188,7 +200,7 @@ TEST(LibraryOps, MutationIsSeenByLaterOperations) {
   }
   return (tensor y)
 })");
-  test.host.library = [&](int32_t, const LitzValue* args, int32_t, LitzTensor*, int32_t) {
+  test.host.library = [&](int32_t, const LitzValue* args, int32_t, LitzValue*, int32_t) {
     static_cast<float*>(args[0].u.tensor->data)[1] = 9;
     return LITZ_OK;
   };

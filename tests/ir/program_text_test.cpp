@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "ir/parse_program.h"
 #include "ir/print_program.h"
+#include "ir/verify_program.h"
 #include "support/error.h"
 
 namespace litz {
@@ -67,12 +71,20 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
     yield t0
   }
 
-  scatter hist from y[d0 < s0, d1 < 16] add {
+  scatter hist from [d0 < s0, d1 < 16] {  # scatter_add
+    t0 = load y[d0, d1]
+    yield t0
+  } then [d0 < s0, d1 < 16] add {
     t0 = load "odd name"[d0]
     t1 = check_index t0 < s0
     t2 = load x[d0, d1]
     target [i0, d1] with (i0 < s0 = t1)
     yield t2
+  }
+
+  scatter x[d0 < 2] max {
+    target [d0, 0]
+    yield 0.0: f32
   }
 
   extern "aten::mm" "out" {  # mm: model.py:14
@@ -93,6 +105,7 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
     argument [int 1, [none, double inf], []]
     result tensor mm
     result none
+    results_are_views
     mutates x
     side_effects
   }
@@ -113,7 +126,7 @@ TEST(ProgramText, ParserFillsTheProgram) {
   EXPECT_EQ(program.buffer(BufferId(2)).bytes.size(), 4u);
   EXPECT_EQ(program.buffer(BufferId(4)).name, "z");
   EXPECT_EQ(program.operations()[OperationId(0)].origin, "add: model.py:12, x = \"#1\" \\ y");
-  const auto& kernel = std::get<ExternKernel>(program.operations()[OperationId(7)].v);
+  const auto& kernel = std::get<ExternKernel>(program.operations()[OperationId(8)].v);
   EXPECT_EQ(kernel.reason, "because\nof \"this\"");
   EXPECT_EQ(kernel.overload, "out");
   EXPECT_TRUE(kernel.has_side_effects);
@@ -140,8 +153,10 @@ TEST(ProgramText, BuffersReadAndWritten) {
   EXPECT_EQ(read(2), "");
   EXPECT_EQ(read(6), "y odd name x ");
   EXPECT_EQ(written(6), "hist ");
-  EXPECT_EQ(read(7), "x ");
-  EXPECT_EQ(written(7), "mm x ");
+  EXPECT_EQ(read(7), "");
+  EXPECT_EQ(written(7), "x ");
+  EXPECT_EQ(read(8), "x ");
+  EXPECT_EQ(written(8), "mm x ");
 }
 
 TEST(ProgramText, LiteralsKeepTheirValue) {
@@ -155,6 +170,18 @@ TEST(ProgramText, LiteralsKeepTheirValue) {
                              "\n  }\n\n  return (tensor x)\n}\n";
     EXPECT_EQ(to_string(parse_program(text)), text);
   }
+}
+
+TEST(ProgramText, TheExampleInTheDocsIsAValidProgram) {
+  std::ifstream file("../../docs/program-text.md");  // tests run in their folder
+  std::ostringstream page;
+  page << file.rdbuf();
+  const std::string text = page.str();
+  const size_t begin = text.find("```\n") + 4;
+  const std::string example = text.substr(begin, text.find("```", begin) - begin);
+  const Program program = parse_program(example);
+  EXPECT_EQ(find_program_faults(program), std::vector<std::string>());
+  EXPECT_EQ(to_string(program), example);
 }
 
 std::string error_of(std::string_view text) {

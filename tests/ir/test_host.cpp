@@ -35,7 +35,7 @@ TestHost::TestHost() {
     return self_of(self).view(view);
   };
   host.call = [](void* self, int32_t op, const LitzValue* args, int32_t num_args,
-                 LitzTensor* results, int32_t num_results) {
+                 LitzValue* results, int32_t num_results) {
     return self_of(self).library(op, args, num_args, results, num_results);
   };
   host.parallel_for = [](void*, int64_t begin, int64_t end, int64_t, LitzRangeBody body,

@@ -26,7 +26,7 @@ struct TestTensor {
 class TestHost {
  public:
   using Library = std::function<int(int32_t op, const LitzValue* args, int32_t num_args,
-                                    LitzTensor* results, int32_t num_results)>;
+                                    LitzValue* results, int32_t num_results)>;
 
   TestHost();
 

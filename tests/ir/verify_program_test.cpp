@@ -43,7 +43,10 @@ constexpr char kValid[] = R"(program(s0: size[2, inf]) {
     t0 = load y[d0, d1]
     yield t0
   }
-  scatter h from y[d0 < s0, d1 < 16] add {
+  scatter h from [d0 < s0, d1 < 16] {
+    t0 = load y[d0, d1]
+    yield t0
+  } then [d0 < s0, d1 < 16] add {
     t0 = load i[d0]
     t1 = check_index t0 < s0
     target [i0, d1] with (i0 < s0 = t1)
@@ -211,8 +214,16 @@ TEST(VerifyProgram, P16Reductions) {
 }
 
 TEST(VerifyProgram, P17Scatter) {
-  EXPECT_EQ(faults_with("scatter h from y", "scatter h from m"),
-            "P17: operation: initial buffer m has not the shape and dtype of h");
+  EXPECT_EQ(faults_with("from [d0 < s0, d1 < 16]", "from [d0 < s0, d1 < 8]"),
+            "P15: operation: loops do not have the sizes of buffer h");
+  EXPECT_EQ(faults_with(
+                "from [d0 < s0, d1 < 16] {\n    t0 = load y[d0, d1]\n    yield t0\n  } then ", ""),
+            "P17: operation: buffer h is not an input and has no initial value");
+  EXPECT_EQ(
+      faults_with("target [i0, d1] with (i0 < s0 = t1)\n    yield 1.0: f32",
+                  "t7 = load h[d0, d1]\n    target [i0, d1] with (i0 < s0 = t1)\n    yield t7"),
+      "P13: operation: buffer h is read before it is written\n"
+      "P17: operation: the scatter loads buffer h, which it writes");
 }
 
 TEST(VerifyProgram, P18Views) {

@@ -1,0 +1,82 @@
+// litz._core.compile_graph, option_table and mode_table: the driver.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bindings.h"
+#include "driver/compile.h"
+#include "driver/environment.h"
+#include "driver/options.h"
+#include "graph_builder.h"
+#include "support/error.h"
+
+namespace nb = nanobind;
+
+namespace litz {
+namespace {
+
+std::map<std::string, OptionValue> read_options(const nb::dict& given) {
+  std::map<std::string, OptionValue> options;
+  for (const auto& [key, value] : given) {
+    const std::string name = nb::cast<std::string>(key);
+    if (nb::isinstance<nb::bool_>(value)) {
+      options[name] = nb::cast<bool>(value);
+    } else if (nb::isinstance<nb::int_>(value)) {
+      options[name] = nb::cast<int64_t>(value);
+    } else if (nb::isinstance<nb::float_>(value)) {
+      options[name] = nb::cast<double>(value);
+    } else if (nb::isinstance<nb::str>(value)) {
+      options[name] = nb::cast<std::string>(value);
+    } else {
+      throw UserError("option " + name + " is neither a bool, a number nor a string");
+    }
+  }
+  return options;
+}
+
+// (path, report as JSON, warnings); the path is empty where the program has to be interpreted.
+nb::tuple compile(GraphBuilder& builder, const nb::dict& given, const std::vector<std::string>& zig_folders) {
+  const Options options = make_options(read_options(given), environment_variable);
+  Compiled compiled;
+  {
+    nb::gil_scoped_release released;
+    compiled = compile_graph(builder.graph(), options, zig_folders);
+  }
+  return nb::make_tuple(compiled.path, compiled.info, compiled.warnings);
+}
+
+std::string option_table() {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const OptionRow& row : option_rows()) {
+    nlohmann::ordered_json value;
+    std::visit([&](const auto& v) { value = v; }, row.value);
+    rows.push_back({{"name", row.name}, {"type", row.type}, {"default", value}, {"doc", row.doc}, {"choices", nlohmann::ordered_json::array()}});
+  }
+  return rows.dump();
+}
+
+// torch.compile's modes. None of them means anything on a CPU that the defaults do not do already.
+std::string mode_table() {
+  nlohmann::ordered_json modes = nlohmann::ordered_json::object();
+  for (const char* name : {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}) {
+    modes[name] = nlohmann::ordered_json::object();
+  }
+  return modes.dump();
+}
+
+}  // namespace
+
+void bind_compiler(nb::module_& m) {
+  m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"), nb::arg("zig_folders") = std::vector<std::string>(),
+        "Compiles the graph: (path of the library, report as JSON, warnings).");
+  m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
+  m.def("option_table", &option_table, "The options as JSON: name, type, default, doc, choices.");
+}
+
+}  // namespace litz
