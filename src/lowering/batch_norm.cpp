@@ -1,5 +1,5 @@
 // Batch norm in its overloads. Channels are dimension 1; the statistics are over all others.
-#include "lowering/normalization_families.h"
+#include "lowering/normalization_rows.h"
 #include "lowering/reduction_helpers.h"
 
 namespace litz {
@@ -238,6 +238,6 @@ constexpr LoweringRow kRows[] = {
 
 }  // namespace
 
-std::span<const LoweringRow> batch_norm_lowerings() { return kRows; }
+std::span<const LoweringRow> batch_norm_rows() { return kRows; }
 
 }  // namespace litz

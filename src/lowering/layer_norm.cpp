@@ -1,6 +1,6 @@
 // Layer norm and group norm. The variance takes two passes over the row: the mean, then the squares
 // of the deviations from it.
-#include "lowering/normalization_families.h"
+#include "lowering/normalization_rows.h"
 #include "lowering/reduction_helpers.h"
 
 namespace litz {
@@ -275,6 +275,6 @@ constexpr LoweringRow kRows[] = {
 
 }  // namespace
 
-std::span<const LoweringRow> layer_norm_lowerings() { return kRows; }
+std::span<const LoweringRow> layer_norm_rows() { return kRows; }
 
 }  // namespace litz

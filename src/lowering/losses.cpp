@@ -1,6 +1,6 @@
 // Losses between two tensors of one shape, with their gradients. Reduction 0 keeps the elements, 1
 // averages them, 2 adds them up.
-#include "lowering/normalization_families.h"
+#include "lowering/normalization_rows.h"
 #include "lowering/reduction_helpers.h"
 
 namespace litz {
@@ -188,6 +188,6 @@ constexpr LoweringRow kRows[] = {
 
 }  // namespace
 
-std::span<const LoweringRow> loss_lowerings() { return kRows; }
+std::span<const LoweringRow> loss_rows() { return kRows; }
 
 }  // namespace litz

@@ -1,6 +1,6 @@
 // Negative log likelihood: minus the entries that the targets choose. `self` is [N, C, spatial
 // sizes...] or [C]; a target equal to ignore_index chooses nothing, any other must be a class.
-#include "lowering/normalization_families.h"
+#include "lowering/normalization_rows.h"
 #include "lowering/reduction_helpers.h"
 
 namespace litz {
@@ -148,6 +148,6 @@ constexpr LoweringRow kRows[] = {
 
 }  // namespace
 
-std::span<const LoweringRow> nll_loss_lowerings() { return kRows; }
+std::span<const LoweringRow> nll_loss_rows() { return kRows; }
 
 }  // namespace litz

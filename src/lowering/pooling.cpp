@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lowering/index_helpers.h"
+#include "lowering/pooling_rows.h"
 #include "lowering/reduction_helpers.h"
 #include "lowering/window.h"
 
@@ -316,6 +317,6 @@ constexpr LoweringRow kRows[] = {
 
 }  // namespace
 
-std::span<const LoweringRow> pooling_lowerings() { return kRows; }
+std::span<const LoweringRow> pooling_rows() { return kRows; }
 
 }  // namespace litz

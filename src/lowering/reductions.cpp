@@ -1,7 +1,7 @@
 // Reductions of one tensor to sums, products, extrema and truth values. Sums of integers and bools
 // are int64 and halves add up in float32, as in eager.
-#include "lowering/reduction_families.h"
 #include "lowering/reduction_helpers.h"
+#include "lowering/reduction_rows.h"
 
 namespace litz {
 namespace {
@@ -162,6 +162,6 @@ constexpr LoweringRow kRows[] = {
 
 }  // namespace
 
-std::span<const LoweringRow> basic_reduction_lowerings() { return kRows; }
+std::span<const LoweringRow> basic_reduction_rows() { return kRows; }
 
 }  // namespace litz

@@ -1,5 +1,5 @@
 // Cumulative sums and products.
-#include "lowering/reduction_families.h"
+#include "lowering/reduction_rows.h"
 #include "lowering/reduction_helpers.h"
 
 namespace litz {
@@ -38,6 +38,6 @@ constexpr LoweringRow kRows[] = {
 
 }  // namespace
 
-std::span<const LoweringRow> scan_lowerings() { return kRows; }
+std::span<const LoweringRow> scan_rows() { return kRows; }
 
 }  // namespace litz

@@ -2,7 +2,7 @@
 // can keep a row in one kernel.
 #include <limits>
 
-#include "lowering/normalization_families.h"
+#include "lowering/normalization_rows.h"
 #include "lowering/reduction_helpers.h"
 
 namespace litz {
@@ -129,6 +129,6 @@ constexpr LoweringRow kRows[] = {
 
 }  // namespace
 
-std::span<const LoweringRow> softmax_lowerings() { return kRows; }
+std::span<const LoweringRow> softmax_rows() { return kRows; }
 
 }  // namespace litz

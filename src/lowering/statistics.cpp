@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lowering/reduction_families.h"
+#include "lowering/reduction_rows.h"
 #include "lowering/reduction_helpers.h"
 
 namespace litz {
@@ -164,6 +164,6 @@ constexpr LoweringRow kRows[] = {
 
 }  // namespace
 
-std::span<const LoweringRow> statistics_lowerings() { return kRows; }
+std::span<const LoweringRow> statistics_rows() { return kRows; }
 
 }  // namespace litz

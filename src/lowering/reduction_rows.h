@@ -8,8 +8,8 @@
 
 namespace litz {
 
-std::span<const LoweringRow> basic_reduction_lowerings();
-std::span<const LoweringRow> statistics_lowerings();
-std::span<const LoweringRow> scan_lowerings();
+std::span<const LoweringRow> basic_reduction_rows();
+std::span<const LoweringRow> statistics_rows();
+std::span<const LoweringRow> scan_rows();
 
 }  // namespace litz
