@@ -1,12 +1,11 @@
-#include "lowering/concatenate_rows.h"
-#include "lowering/normalization_families.h"
+#include "lowering/join_tables.h"
+#include "lowering/normalization_rows.h"
 
 namespace litz {
 
 std::span<const LoweringRow> normalization_lowerings() {
-  static const std::vector<LoweringRow> rows =
-      concatenate_rows({softmax_lowerings(), layer_norm_lowerings(), batch_norm_lowerings(),
-                 loss_lowerings(), nll_loss_lowerings()});
+  static const std::vector<LoweringRow> rows = join_tables(
+      {softmax_rows(), layer_norm_rows(), batch_norm_rows(), loss_rows(), nll_loss_rows()});
   return rows;
 }
 

@@ -1,11 +1,11 @@
-#include "lowering/concatenate_rows.h"
-#include "lowering/reduction_families.h"
+#include "lowering/join_tables.h"
+#include "lowering/reduction_rows.h"
 
 namespace litz {
 
 std::span<const LoweringRow> reduction_lowerings() {
   static const std::vector<LoweringRow> rows =
-      concatenate_rows({basic_reduction_lowerings(), statistics_lowerings(), scan_lowerings()});
+      join_tables({basic_reduction_rows(), statistics_rows(), scan_rows()});
   return rows;
 }
 
