@@ -1,0 +1,215 @@
+// Runs the graphs of cases/*.txt through the lowering and the interpreter, and compares the results
+// with what eager gave. generate_cases.py writes the files and says what is in them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "../ir/test_host.h"
+#include "graph/parse_graph.h"
+#include "graph/print_graph.h"
+#include "graph/verify_graph.h"
+#include "ir/print_program.h"
+#include "ir/verify_program.h"
+#include "lowering/lowering.h"
+#include "support/half.h"
+
+namespace litz {
+namespace {
+
+struct Expected {
+  bool is_exact = false;
+  std::string dtype;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  std::vector<uint8_t> bytes;
+};
+
+struct Case {
+  std::string name;
+  std::string graph;
+  std::vector<Expected> results;
+  bool uses_library = false;
+};
+
+std::vector<uint8_t> parse_hex(const std::string& text) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+// The numbers between `key` and the following "]".
+std::vector<int64_t> list_after(const std::string& line, const std::string& key) {
+  const size_t start = line.find(key + " [") + key.size() + 2;
+  std::istringstream text(line.substr(start, line.find(']', start) - start));
+  std::vector<int64_t> numbers;
+  for (std::string number; std::getline(text, number, ',');) numbers.push_back(std::stoll(number));
+  return numbers;
+}
+
+std::vector<Case> read_cases(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<Case> cases;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("case ")) {
+      cases.push_back({line.substr(5), {}, {}, false});
+    } else if (line.starts_with("expect ")) {
+      std::istringstream words(line);
+      std::string word;
+      Expected expected;
+      words >> word >> word >> expected.dtype;
+      expected.is_exact = word == "exact";
+      expected.sizes = list_after(line, "sizes");
+      expected.strides = list_after(line, "strides");
+      expected.bytes = parse_hex(line.substr(line.find("data ") + 5));
+      cases.back().results.push_back(std::move(expected));
+    } else if (line == "library") {
+      cases.back().uses_library = true;
+    } else if (line != "compiled") {
+      cases.back().graph += line + "\n";
+    }
+  }
+  return cases;
+}
+
+// Where elements overlap in eager's result, Litz has memory for each.
+void check_strides(const LitzTensor& tensor, const std::vector<int64_t>& expected) {
+  const int64_t* sizes = tensor.sizes;
+  const bool is_empty = std::find(sizes, sizes + tensor.ndim, 0) != sizes + tensor.ndim;
+  if (is_empty || std::find(expected.begin(), expected.end(), 0) != expected.end()) return;
+  EXPECT_EQ(std::vector<int64_t>(tensor.strides, tensor.strides + tensor.ndim), expected);
+}
+
+double read_number(DType dtype, const uint8_t* bytes) {
+  const auto as = [&](auto value) {
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  };
+  switch (dtype) {
+    case DType::kFloat16:
+      return float16_to_float(as(uint16_t{}));
+    case DType::kBFloat16:
+      return bfloat16_to_float(as(uint16_t{}));
+    case DType::kFloat32:
+      return as(float{});
+    default:
+      return as(double{});
+  }
+}
+
+// The error that functions such as exp may have, in eager and here.
+double tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return 0x1p-10;
+    case DType::kBFloat16:
+      return 0x1p-7;
+    case DType::kFloat32:
+      return 3e-6;
+    default:
+      return 1e-12;
+  }
+}
+
+bool agrees(DType dtype, const uint8_t* actual, const uint8_t* expected, bool is_exact) {
+  if (std::memcmp(actual, expected, static_cast<size_t>(size_of(dtype))) == 0) return true;
+  if (!is_floating(dtype)) return false;
+  const double a = read_number(dtype, actual);
+  const double b = read_number(dtype, expected);
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (is_exact || std::isinf(a) || std::isinf(b)) return !is_exact && a == b;
+  return std::abs(a - b) <= tolerance(dtype) * std::max(1.0, std::abs(b));
+}
+
+std::vector<uint8_t> read_bytes(const TestRun& run, DType dtype, size_t output) {
+  const auto flatten = [](const auto& values) {
+    std::vector<uint8_t> bytes(values.size() * sizeof(values[0]));
+    if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  };
+  switch (size_of(dtype)) {
+    case 1:
+      return run.output<uint8_t>(output);
+    case 2:
+      return flatten(run.output<uint16_t>(output));
+    case 4:
+      return flatten(run.output<uint32_t>(output));
+    default:
+      return flatten(run.output<uint64_t>(output));
+  }
+}
+
+void check_result(const TestRun& run, const Graph& graph, size_t output, const Expected& expected) {
+  const LitzTensor& tensor = run.tensor(output);
+  const DType dtype = static_cast<DType>(tensor.dtype);
+  const Value value = std::get<Value>(graph.outputs()[output].v);
+  SCOPED_TRACE("result " + std::to_string(output) + ": " + to_string(graph, value.node));
+  ASSERT_EQ(std::string(to_string(dtype)), expected.dtype);
+  ASSERT_EQ(std::vector<int64_t>(tensor.sizes, tensor.sizes + tensor.ndim), expected.sizes);
+  check_strides(tensor, expected.strides);
+  const std::vector<uint8_t> actual = read_bytes(run, dtype, output);
+  ASSERT_EQ(actual.size(), expected.bytes.size());
+  const size_t step = static_cast<size_t>(size_of(dtype));
+  for (size_t i = 0; i < actual.size(); i += step) {
+    if (agrees(dtype, &actual[i], &expected.bytes[i], expected.is_exact)) continue;
+    std::ostringstream message;
+    message.precision(17);
+    message << "element " << i / step << " is ";
+    if (is_floating(dtype)) {
+      message << read_number(dtype, &actual[i]) << ", eager gives "
+              << read_number(dtype, &expected.bytes[i]);
+    } else {
+      message << "wrong: byte " << int{actual[i]} << ", eager gives " << int{expected.bytes[i]};
+    }
+    ADD_FAILURE() << message.str();
+    return;
+  }
+}
+
+void run_case(const Case& test) {
+  const Graph graph = parse_graph(test.graph);
+  verify_graph(graph);
+  const LoweringResult lowered = lower_graph(graph, {});
+  verify_program(lowered.program);
+  std::string reasons;
+  for (const LoweringNote& note : lowered.fallbacks) reasons += note.op + ": " + note.reason + "; ";
+  ASSERT_EQ(!lowered.fallbacks.empty(), test.uses_library) << reasons;
+  if (test.uses_library) return;
+  const std::string text = to_string(lowered.program);
+  TestRun run(text);
+  ASSERT_EQ(run.run(), LITZ_OK) << run.host.message << "\n" << text;
+  for (size_t i = 0; i < test.results.size(); ++i) check_result(run, graph, i, test.results[i]);
+}
+
+class LoweringCases : public testing::TestWithParam<std::string> {};
+
+TEST_P(LoweringCases, AgreeWithEager) {
+  const std::vector<Case> cases = read_cases(std::filesystem::path("cases") / GetParam());
+  ASSERT_FALSE(cases.empty());
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.name);
+    EXPECT_NO_THROW({
+      try {
+        run_case(test);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, LoweringCases,
+                         testing::Values("pointwise.txt", "views.txt", "creation.txt",
+                                         "activations.txt", "joins.txt"),
+                         [](const auto& info) {
+                           return info.param.substr(0, info.param.find('.'));
+                         });
+
+}  // namespace
+}  // namespace litz
