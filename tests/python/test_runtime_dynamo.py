@@ -225,11 +225,11 @@ def test_warnings_of_the_compiler_are_shown_once(compiled, monkeypatch):
         return driver.CompileResult(result.path, result.info, (warning,))
 
     monkeypatch.setattr(driver, "compile_graph", compile_with_warning)
-    a = torch.ones(2)
+    a, b = torch.ones(2), torch.ones(2)
     with pytest.warns(LitzWarning, match="the cache is full; graph 1") as caught:
         for _ in range(2):
             torch._dynamo.reset()
-            assert torch.compile(add_relu, backend=litz_backend)(a, a).tolist() == [2, 2]
+            assert torch.compile(add_relu, backend=litz_backend)(a, b).tolist() == [2, 2]
     assert len([w for w in caught if w.category is LitzWarning]) == 1
     assert len(report().graphs) == 2
 
