@@ -101,8 +101,8 @@ std::optional<Unsupported> lower_softshrink(OpCall& call) {
   const Expr width = precise_number(call, "lambd", call.result().dtype);
   set_elementwise(call, {"self"}, [&](std::span<const Expr> operands) {
     const Expr x = operands[0];
-    // x * 0, not 0: NaN stays.
-    return select(greater(x, width), x - width, select(less(x, -width), x + width, x * 0.0));
+    const Expr outside = select(less(x, -width), x + width, select(is_nan(x), x, 0.0));
+    return select(greater(x, width), x - width, outside);
   });
   return std::nullopt;
 }

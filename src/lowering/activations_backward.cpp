@@ -7,22 +7,31 @@
 namespace litz {
 namespace {
 
-// Rows for formulas of the gradient and the forward op's operand or result.
+// Rows for formulas of the gradient and the forward op's operand.
 template <Expr (*formula)(Expr gradient, Expr x)>
 std::optional<Unsupported> lower_gradient(OpCall& call) {
   set_elementwise(call, {"grad_output", "self"},
                   [](std::span<const Expr> x) { return formula(x[0], x[1]); });
   return std::nullopt;
 }
-template <Expr (*formula)(Expr gradient, Expr result)>
-std::optional<Unsupported> lower_gradient_of_result(OpCall& call) {
-  set_elementwise(call, {"grad_output", "output"},
-                  [](std::span<const Expr> x) { return formula(x[0], x[1]); });
+
+// Eager's kernel for float16 rounds each step, the one for bfloat16 does not.
+std::optional<Unsupported> lower_sigmoid_backward(OpCall& call) {
+  const DType step = call.result().dtype == DType::kFloat16
+                         ? DType::kFloat16
+                         : computation_dtype(call.result().dtype);
+  set_elementwise(call, {"grad_output", "output"}, [&](std::span<const Expr> x) {
+    return rounded(x[0] * rounded(1 - x[1], step), step) * x[1];
+  });
   return std::nullopt;
 }
 
-Expr sigmoid_gradient(Expr g, Expr y) { return g * (1 - y) * y; }
-Expr tanh_gradient(Expr g, Expr y) { return g * multiply_add(-y, y, number(y, 1)); }
+std::optional<Unsupported> lower_tanh_backward(OpCall& call) {
+  set_elementwise(call, {"grad_output", "output"}, [](std::span<const Expr> x) {
+    return x[0] * multiply_add(-x[1], x[1], number(x[1], 1));
+  });
+  return std::nullopt;
+}
 
 Expr silu_gradient(Expr g, Expr x) {
   const Expr s = 1 / (1 + exponential(-x));
@@ -34,10 +43,10 @@ Expr mish_gradient(Expr g, Expr x) {
   return g * (t + x * s * (1 - t * t));
 }
 Expr hardswish_gradient(Expr g, Expr x) {
-  return select(less_equal(x, -3), 0.0, select(less(x, 3), g * (x / 3 + 0.5), g));
+  return select(less_equal(x, -3), 0.0, select(greater_equal(x, 3), g, g * (x / 3 + 0.5)));
 }
 Expr hardsigmoid_gradient(Expr g, Expr x) {
-  return select(both(greater(x, -3), less(x, 3)), g * number(g, 1.0 / 6), 0.0);
+  return select(both(greater(x, -3), less(x, 3)), g * (1.0f / 6.0f), 0.0);
 }
 
 Expr gelu_gradient(Expr g, Expr x) {
@@ -89,7 +98,7 @@ std::optional<Unsupported> lower_elu_backward(OpCall& call) {
     const Expr negative =
         is_result ? x[0] * input_scale * (x[1] + negative_factor)
                   : x[0] * input_scale * negative_factor * exponential(x[1] * input_scale);
-    return select(less_equal(x[1], 0), negative, x[0] * scale);
+    return select(greater(x[1], 0), x[0] * scale, negative);
   });
   return std::nullopt;
 }
@@ -99,7 +108,7 @@ std::optional<Unsupported> lower_hardtanh_backward(OpCall& call) {
   const Expr low = precise_number(call, "min_val", dtype);
   const Expr high = precise_number(call, "max_val", dtype);
   set_elementwise(call, {"grad_output", "self"}, [&](std::span<const Expr> x) {
-    return select(either(less_equal(x[1], low), greater_equal(x[1], high)), 0.0, x[0]);
+    return select(both(greater(x[1], low), less(x[1], high)), x[0], 0.0);
   });
   return std::nullopt;
 }
@@ -121,7 +130,7 @@ std::optional<Unsupported> shrink_backward(OpCall& call, std::string_view gradie
   const DType dtype = call.result().dtype;
   const Expr width = convert(call.scalar_expr(call.scalar("lambd"), dtype), dtype);
   set_elementwise(call, {gradient, "self"}, [&](std::span<const Expr> x) {
-    return select(both(greater_equal(x[1], -width), less_equal(x[1], width)), 0.0, x[0]);
+    return select(either(less(x[1], -width), greater(x[1], width)), x[0], 0.0);
   });
   return std::nullopt;
 }
@@ -197,8 +206,8 @@ constexpr LoweringRow kRows[] = {
     {"aten::softshrink_backward", lower_softshrink_backward},
     {"aten::hardshrink_backward", lower_hardshrink_backward},
     {"aten::log_sigmoid_backward", lower_log_sigmoid_backward},
-    {"aten::sigmoid_backward", lower_gradient_of_result<sigmoid_gradient>},
-    {"aten::tanh_backward", lower_gradient_of_result<tanh_gradient>},
+    {"aten::sigmoid_backward", lower_sigmoid_backward},
+    {"aten::tanh_backward", lower_tanh_backward},
     {"aten::glu_backward", lower_glu_backward},
     {"aten::native_dropout_backward", lower_native_dropout_backward},
 };

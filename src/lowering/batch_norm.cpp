@@ -54,7 +54,7 @@ Statistics find_statistics(OpCall& call, const TensorValue& input) {
   const std::vector<size_t> dims = dims_but_channels(input.rank());
   Statistics statistics;
   statistics.count =
-      index_as(call, count_elements(call, input.sizes, dims), accumulator_dtype(input.dtype));
+      index_as(call, count_elements(call, input.sizes, dims), computation_dtype(input.dtype));
   statistics.sum = call.reduce(ReductionKind::kSum, input.sizes, dims, true,
                                [&](std::span<const Index> p) { return load_wide(call, input, p); });
   statistics.squares =
@@ -192,7 +192,7 @@ Lowered lower_backward(OpCall& call) {
   if (input.rank() < 2) return Unsupported{"the input has no channels"};
   if (is_empty(call, input.sizes)) return Unsupported{"the input is empty"};
 
-  const DType dtype = accumulator_dtype(input.dtype);
+  const DType dtype = computation_dtype(input.dtype);
   const std::vector<size_t> dims = dims_but_channels(input.rank());
   const auto wanted = [&](size_t i) { return call.node().outputs[i].is_tensor(); };
   const auto scale = [&](std::span<const Index> p) {

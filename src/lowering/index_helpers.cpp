@@ -44,7 +44,7 @@ void set_scatter(OpCall& call, const OpCall::Body& initial, StoreMode mode,
                  std::span<const Index> sizes, const StoreAt& store) {
   TensorMeta meta = call.result();
   if (mode == StoreMode::kAdd || mode == StoreMode::kMul)
-    meta.dtype = accumulator_dtype(meta.dtype);
+    meta.dtype = computation_dtype(meta.dtype);
   const auto converted = [&](std::span<const Index> p) {
     OpCall::Store stored = store(p);
     stored.value = cast(stored.value, meta.dtype);

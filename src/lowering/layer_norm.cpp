@@ -84,7 +84,7 @@ Lowered lower_layer_norm_backward(OpCall& call) {
   const TensorValue mean = call.tensor("mean");
   const TensorValue rstd = call.tensor("rstd");
   const std::optional<TensorValue> weight = call.optional_tensor("weight");
-  const DType dtype = accumulator_dtype(input.dtype);
+  const DType dtype = computation_dtype(input.dtype);
   const RowSplit split = split_rows(call, input.rank());
   if (is_empty(call, input.sizes, split.row)) return Unsupported{"the normalized rows are empty"};
 
@@ -199,7 +199,7 @@ Lowered lower_group_norm_backward(OpCall& call) {
   const TensorValue mean = call.tensor("mean");
   const TensorValue rstd = call.tensor("rstd");
   const std::optional<TensorValue> weight = call.optional_tensor("weight");
-  const DType dtype = accumulator_dtype(input.dtype);
+  const DType dtype = computation_dtype(input.dtype);
   if (is_empty(call, input.sizes)) return Unsupported{"the input is empty"};
 
   const Groups groups = find_groups(call, input);

@@ -29,7 +29,7 @@ std::vector<Index> broadcast_sizes(const TensorValue& a, const TensorValue& b) {
 // The elements of two arguments of the graph may differ in dtype; both are converted to the
 // result's.
 Element load_element(OpCall& call, std::span<const Index> p) {
-  const DType dtype = accumulator_dtype(call.result().dtype);
+  const DType dtype = computation_dtype(call.result().dtype);
   return {cast(call.load_broadcast(call.tensor("self"), p), dtype),
           cast(call.load_broadcast(call.tensor("target"), p), dtype)};
 }

@@ -15,18 +15,6 @@ std::vector<Index> placeholders(IndexContext& context, std::span<const Index> si
   return make_loops(context, sizes).variables;
 }
 
-std::vector<Index> substitute_all(std::span<const Index> expressions, std::span<const Index> from,
-                                  std::span<const Index> to) {
-  Substitution substitution;
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i].is_symbol()) substitution.set(from[i], to[i]);
-  }
-  std::vector<Index> out;
-  out.reserve(expressions.size());
-  for (Index e : expressions) out.push_back(substitution.apply(e));
-  return out;
-}
-
 // True if the strides walk the same memory: those of dimensions of size 1 do not matter.
 bool same_strides(std::span<const Index> sizes, std::span<const Index> a,
                   std::span<const Index> b) {
@@ -37,6 +25,19 @@ bool same_strides(std::span<const Index> sizes, std::span<const Index> a,
 }
 
 }  // namespace
+
+std::vector<Index> coordinates_at(const TensorValue& value, std::span<const Index> position) {
+  Substitution substitution;
+  for (size_t i = 0; i < position.size(); ++i) {
+    const Index placeholder =
+        position[i].context().variable(static_cast<uint32_t>(i), value.sizes[i]);
+    if (placeholder.is_symbol()) substitution.set(placeholder, position[i]);
+  }
+  std::vector<Index> coordinates;
+  coordinates.reserve(value.coordinates.size());
+  for (Index c : value.coordinates) coordinates.push_back(substitution.apply(c));
+  return coordinates;
+}
 
 // ---- the walk over the graph ----
 
@@ -349,6 +350,20 @@ void LoweringContext::redirect(BufferId from, BufferId to) {
   }
 }
 
+Expr LoweringContext::load(const TensorValue& value, std::span<const Index> position,
+                           std::span<const Expr> runtime_indices) {
+  LITZ_CHECK(position.size() == value.sizes.size(),
+             "a position of another rank than the value, in " + origin_);
+  ExprContext& exprs = program_.exprs();
+  const bool is_empty = std::any_of(value.sizes.begin(), value.sizes.end(),
+                                    [](Index size) { return size.is_constant(0); });
+  if (is_empty) return exprs.constant_int(value.dtype, 0);
+  const Expr loaded =
+      exprs.load(value.buffer, program_.buffer(value.buffer).dtype, coordinates_at(value, position),
+                 {runtime_indices.begin(), runtime_indices.end()});
+  return exprs.bitcast(loaded, value.dtype);
+}
+
 TensorValue LoweringContext::whole(BufferId id) const {
   const Buffer& buffer = program_.buffer(id);
   TensorValue value;
@@ -388,13 +403,8 @@ BufferView LoweringContext::strided(const TensorValue& value, const TensorMeta& 
                                     [](Index s) { return s.is_constant(0); });
   if (overlaps) buffer.strides = contiguous_strides(program_.indices(), meta.sizes);
   const TensorValue source = value;
-  const TensorValue copy = add_pointwise(std::move(buffer), [&](std::span<const Index> position) {
-    const std::vector<Index> from = placeholders(program_.indices(), source.sizes);
-    const std::vector<Index> coordinates = substitute_all(source.coordinates, from, position);
-    const Expr loaded =
-        program_.exprs().load(source.buffer, program_.buffer(source.buffer).dtype, coordinates);
-    return program_.exprs().bitcast(loaded, source.dtype);
-  });
+  const TensorValue copy = add_pointwise(
+      std::move(buffer), [&](std::span<const Index> position) { return load(source, position); });
   return *copy.strided;
 }
 

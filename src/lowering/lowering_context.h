@@ -36,6 +36,11 @@ class LoweringContext {
   std::optional<Unsupported> overwrite_input(NodeId id, const TensorValue& target,
                                              const OpCall::Body& body);
 
+  // The element of a value at a position, in its dtype; `runtime_indices` stand for i0, i1, ... in
+  // the position. Zero where the value is known to be empty: no such element is ever used.
+  Expr load(const TensorValue& value, std::span<const Index> position,
+            std::span<const Expr> runtime_indices = {});
+
   // A whole buffer as a value.
   TensorValue whole(BufferId buffer) const;
   TensorValue add_pointwise(Buffer buffer, const OpCall::Body& body);

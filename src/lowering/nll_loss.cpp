@@ -30,7 +30,7 @@ Nll read_arguments(OpCall& call) {
           DType::kFloat32};
   nll.class_dim = nll.self.rank() > 1 ? 1 : 0;
   nll.classes = nll.self.sizes[nll.class_dim];
-  nll.dtype = accumulator_dtype(nll.self.dtype);
+  nll.dtype = computation_dtype(nll.self.dtype);
   return nll;
 }
 

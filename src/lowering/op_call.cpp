@@ -137,25 +137,12 @@ void OpCall::set_index(size_t output, Index value) {
 // ---- building ----
 
 Expr OpCall::load(const TensorValue& value, std::span<const Index> position) {
-  return load(value, position, {});
+  return context_.load(value, position);
 }
 
 Expr OpCall::load(const TensorValue& value, std::span<const Index> position,
                   std::span<const Expr> runtime_indices) {
-  LITZ_CHECK(position.size() == value.sizes.size(),
-             "a position of another rank than the value, in " + node().name);
-  const std::vector<Index> placeholders = make_loops(indices(), value.sizes).variables;
-  Substitution at;
-  for (size_t i = 0; i < placeholders.size(); ++i) {
-    if (placeholders[i].is_symbol()) at.set(placeholders[i], position[i]);
-  }
-  std::vector<Index> coordinates;
-  coordinates.reserve(value.coordinates.size());
-  for (Index c : value.coordinates) coordinates.push_back(at.apply(c));
-  const DType dtype = program().buffer(value.buffer).dtype;
-  const Expr loaded = exprs().load(value.buffer, dtype, std::move(coordinates),
-                                   {runtime_indices.begin(), runtime_indices.end()});
-  return dtype == value.dtype ? loaded : exprs().bitcast(loaded, value.dtype);
+  return context_.load(value, position, runtime_indices);
 }
 
 Expr OpCall::load_broadcast(const TensorValue& value, std::span<const Index> position) {
@@ -326,17 +313,11 @@ TensorValue OpCall::view(
   const std::vector<Index> in_base = map(own);
   LITZ_CHECK(in_base.size() == base.sizes.size(),
              "a view maps to a position of another rank, in " + node().name);
-  const std::vector<Index> placeholders = make_loops(indices(), base.sizes).variables;
-  Substitution at;
-  for (size_t i = 0; i < placeholders.size(); ++i) {
-    if (placeholders[i].is_symbol()) at.set(placeholders[i], in_base[i]);
-  }
   TensorValue value;
   value.buffer = base.buffer;
   value.dtype = base.dtype;
   value.sizes.assign(sizes.begin(), sizes.end());
-  value.coordinates.reserve(base.coordinates.size());
-  for (Index c : base.coordinates) value.coordinates.push_back(at.apply(c));
+  value.coordinates = coordinates_at(base, in_base);
   value.strided = find_strided_window(program(), value);
   return value;
 }

@@ -128,9 +128,11 @@ std::optional<Unsupported> lower_number_unary(OpCall& call) {
 
 // ---- powers ----
 
-// Eager's kernel computes small exponents by other means; for halves each step rounds.
+// Eager's kernels compute small exponents by other means, in bfloat16 rounding each step; the one
+// for float16 does not.
 std::optional<Expr> special_power(Expr x, const Argument& exponent, DType dtype) {
   if (is_number(exponent, 2)) return x * x;
+  if (dtype == DType::kFloat16) return std::nullopt;
   if (is_number(exponent, 3)) return rounded(x * x, dtype) * x;
   if (!is_floating(dtype)) return std::nullopt;
   if (is_number(exponent, -2)) return apply<ExprOp::kReciprocal>(rounded(x * x, dtype));

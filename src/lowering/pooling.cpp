@@ -77,7 +77,7 @@ WindowMaximum window_maximum(OpCall& call, const TensorValue& input,
   const size_t row = p.size() - 2;
   const Index width = axes[1].input;
   const auto place_of = [&](Index y, Index x) { return exprs.index_value(y * width + x); };
-  const Expr lowest = exprs.constant(identity(ReductionKind::kMax, accumulator_dtype(input.dtype)));
+  const Expr lowest = exprs.constant(identity(ReductionKind::kMax, computation_dtype(input.dtype)));
   WindowMaximum best = {
       lowest, place_of(first_tap(call, axes[0], p[row]), first_tap(call, axes[1], p[row + 1]))};
   std::vector<Index> at(p.begin(), p.end());

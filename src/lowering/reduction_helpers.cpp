@@ -5,10 +5,8 @@
 
 namespace litz {
 
-DType accumulator_dtype(DType dtype) { return is_half(dtype) ? DType::kFloat32 : dtype; }
-
 Expr load_as(OpCall& call, const TensorValue& value, std::span<const Index> position, DType dtype) {
-  return cast(cast(call.load(value, position), dtype), accumulator_dtype(dtype));
+  return cast(cast(call.load(value, position), dtype), computation_dtype(dtype));
 }
 
 Expr load_wide(OpCall& call, const TensorValue& value, std::span<const Index> position) {
@@ -16,7 +14,7 @@ Expr load_wide(OpCall& call, const TensorValue& value, std::span<const Index> po
 }
 
 Expr load_wide_broadcast(OpCall& call, const TensorValue& value, std::span<const Index> position) {
-  return cast(call.load_broadcast(value, position), accumulator_dtype(value.dtype));
+  return cast(call.load_broadcast(value, position), computation_dtype(value.dtype));
 }
 
 std::vector<size_t> all_dims(size_t rank) {

@@ -1,5 +1,5 @@
-// What the families that reduce have in common: dimension arguments, accumulator dtypes, and
-// results that are rounded once.
+// What the families that reduce have in common: dimension arguments, and results that are added up
+// in computation_dtype (lowering/promotion.h) and rounded once.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,11 @@
 
 namespace litz {
 
-// The dtype that values of `dtype` are added up in: float32 for the halves, else the same.
-DType accumulator_dtype(DType dtype);
-
 inline Expr cast(Expr a, DType dtype) { return a.context().cast(a, dtype); }
 
-// The element converted to `dtype`, and from there to its accumulator dtype.
+// The element converted to `dtype`, and from there to its computation dtype.
 Expr load_as(OpCall& call, const TensorValue& value, std::span<const Index> position, DType dtype);
-// The element in the accumulator dtype of its own dtype.
+// The element in the computation dtype of its own dtype.
 Expr load_wide(OpCall& call, const TensorValue& value, std::span<const Index> position);
 // The same for a value that is broadcast to the position.
 Expr load_wide_broadcast(OpCall& call, const TensorValue& value, std::span<const Index> position);

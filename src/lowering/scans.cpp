@@ -1,6 +1,6 @@
 // Cumulative sums and products.
-#include "lowering/reduction_rows.h"
 #include "lowering/reduction_helpers.h"
+#include "lowering/reduction_rows.h"
 
 namespace litz {
 namespace {
@@ -9,7 +9,7 @@ using Lowered = std::optional<Unsupported>;
 
 // What eager keeps the running value in: double for float32, float32 for the halves.
 DType running_dtype(DType dtype) {
-  return dtype == DType::kFloat32 ? DType::kFloat64 : accumulator_dtype(dtype);
+  return dtype == DType::kFloat32 ? DType::kFloat64 : computation_dtype(dtype);
 }
 
 Lowered lower_scan(OpCall& call, ScanKind kind) {

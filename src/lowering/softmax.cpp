@@ -48,7 +48,7 @@ std::optional<Unsupported> lower_quotient(OpCall& call,
   }
   const Rows rows = find_rows(call);
   const TensorValue powers = call.pointwise(
-      accumulator_dtype(rows.dtype), rows.input.sizes,
+      computation_dtype(rows.dtype), rows.input.sizes,
       [&](std::span<const Index> p) { return exponential(centered(call, rows, p)); });
   const TensorValue sum =
       call.reduce(ReductionKind::kSum, rows.input.sizes, rows.dims, true,

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "lowering/reduction_rows.h"
 #include "lowering/reduction_helpers.h"
+#include "lowering/reduction_rows.h"
 
 namespace litz {
 namespace {
@@ -33,7 +33,7 @@ Lowered lower_variance(OpCall& call, bool root, bool with_mean) {
   if (is_symbolic(call, "correction")) return Unsupported{"the correction is symbolic"};
   const double taken_off = correction(call);
   const std::vector<size_t> dims = call_dims(call, input.rank());
-  const DType dtype = accumulator_dtype(input.dtype);
+  const DType dtype = computation_dtype(input.dtype);
   const Expr count = index_as(call, count_elements(call, input.sizes, dims), dtype);
 
   const TensorValue sum =

@@ -25,4 +25,7 @@ struct TensorValue {
   size_t rank() const { return sizes.size(); }
 };
 
+// Coordinates of the buffer for a position in the value.
+std::vector<Index> coordinates_at(const TensorValue& value, std::span<const Index> position);
+
 }  // namespace litz

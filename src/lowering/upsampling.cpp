@@ -119,7 +119,7 @@ Lowered lower_bilinear(OpCall& call) {
   if (!is_floating(input.dtype)) return Unsupported{"the input is not floating-point"};
   const bool align_corners = call.boolean("align_corners");
   const std::vector<Axis> axes = upsampled_axes(call, input);
-  const DType dtype = accumulator_dtype(input.dtype);
+  const DType dtype = computation_dtype(input.dtype);
   set_pointwise(call, 0, [&](Position p) {
     const Neighbours rows = find_neighbours(call, axes[0], p[2], align_corners, dtype);
     const Neighbours columns = find_neighbours(call, axes[1], p[3], align_corners, dtype);

@@ -17,6 +17,11 @@ int64_t span_bytes(const LitzTensor& tensor) {
   return span * size_of(static_cast<DType>(tensor.dtype));
 }
 
+std::shared_ptr<std::vector<std::byte>> new_memory(const LitzTensor& tensor) {
+  return std::make_shared<std::vector<std::byte>>(static_cast<size_t>(span_bytes(tensor)),
+                                                  std::byte{0xcd});
+}
+
 }  // namespace
 
 std::vector<int64_t> row_major(const std::vector<int64_t>& sizes) {
@@ -31,8 +36,8 @@ TestHost::TestHost() {
   host.self = this;
   host.allocate = [](void* self, LitzTensor* tensor) { return self_of(self).allocate(tensor); };
   host.release = [](void* self, LitzTensor* tensor) { self_of(self).release(tensor); };
-  host.view = [](void* self, const LitzTensor*, LitzTensor* view) {
-    return self_of(self).view(view);
+  host.view = [](void* self, const LitzTensor* base, LitzTensor* view) {
+    return self_of(self).view(*base, view);
   };
   host.call = [](void* self, int32_t op, const LitzValue* args, int32_t num_args,
                  LitzValue* results, int32_t num_results) {
@@ -55,8 +60,8 @@ LitzTensor TestHost::make(DType dtype, std::vector<int64_t> sizes, std::vector<i
   made.tensor.strides = made.strides.data();
   made.tensor.ndim = static_cast<int32_t>(made.sizes.size());
   made.tensor.dtype = static_cast<LitzDType>(dtype);
-  made.memory.resize(static_cast<size_t>(span_bytes(made.tensor)), std::byte{0xcd});
-  made.tensor.data = made.memory.data();
+  made.memory = new_memory(made.tensor);
+  made.tensor.data = made.memory->data();
   made.tensor.handle = &made;
   return made.tensor;
 }
@@ -67,15 +72,17 @@ int TestHost::allocate(LitzTensor* tensor) {
     return LITZ_OUT_OF_MEMORY;
   }
   TestTensor& made = tensors_.emplace_back();
-  made.memory.resize(static_cast<size_t>(span_bytes(*tensor)), std::byte{0xcd});
-  tensor->data = made.memory.data();
+  made.memory = new_memory(*tensor);
+  tensor->data = made.memory->data();
   tensor->handle = &made;
   return LITZ_OK;
 }
 
-int TestHost::view(LitzTensor* tensor) {
+int TestHost::view(const LitzTensor& base, LitzTensor* tensor) {
   ++views;
-  tensor->handle = &tensors_.emplace_back();
+  TestTensor& made = tensors_.emplace_back();
+  if (base.handle != nullptr) made.memory = static_cast<const TestTensor*>(base.handle)->memory;
+  tensor->handle = &made;
   return LITZ_OK;
 }
 
@@ -90,15 +97,12 @@ TestRun::TestRun(std::string_view program_text) : interpreter(parse_program(prog
 TestRun& TestRun::add_input(DType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides,
                             std::vector<std::byte> bytes) {
   TestTensor& made = tensors_.emplace_back();
-  made.memory = std::move(bytes);
+  made.memory = std::make_shared<std::vector<std::byte>>(std::move(bytes));
   made.sizes = std::move(sizes);
   made.strides = std::move(strides);
-  made.tensor = {made.memory.data(),
-                 made.sizes.data(),
-                 made.strides.data(),
-                 static_cast<int32_t>(made.sizes.size()),
-                 static_cast<LitzDType>(dtype),
-                 &made};
+  made.tensor = {made.memory->data(),           made.sizes.data(),
+                 made.strides.data(),           static_cast<int32_t>(made.sizes.size()),
+                 static_cast<LitzDType>(dtype), &made};
   LitzValue value{};
   value.kind = LITZ_TENSOR;
   value.u.tensor = &made.tensor;

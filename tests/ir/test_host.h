@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,7 @@ namespace litz {
 
 // A tensor with memory of its own, or a view.
 struct TestTensor {
-  std::vector<std::byte> memory;
+  std::shared_ptr<std::vector<std::byte>> memory;  // of a view, its base's
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
   LitzTensor tensor{};
@@ -44,7 +45,7 @@ class TestHost {
 
  private:
   int allocate(LitzTensor* tensor);
-  int view(LitzTensor* tensor);
+  int view(const LitzTensor& base, LitzTensor* tensor);
   void release(LitzTensor* tensor);
 
   std::list<TestTensor> tensors_;

@@ -573,6 +573,11 @@ void CppBody::define_reduced(uint32_t number, std::string name, bool is_vector) 
   scopes_.back().values[e] = {std::move(name), is_vector, mask_bytes};
 }
 
+std::string CppBody::load_along(Expr load, int lanes) {
+  return call(prelude_.load(load.dtype(), lanes),
+              {address(load.buffer(), index(load.coordinates()[0]))});
+}
+
 void CppBody::set_accumulator_array(uint32_t number, std::string element_pointer) {
   arrays_[number] = std::move(element_pointer);
 }
