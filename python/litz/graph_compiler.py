@@ -10,7 +10,7 @@ from typing import Any
 from torch import fx
 
 from litz import _core, driver
-from litz.errors import LitzInternalError, LitzWarning, UnsupportedGraph
+from litz.errors import LitzInternalError, LitzUserError, LitzWarning, UnsupportedGraph
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
 from litz.report import GraphReport, recorder
@@ -51,9 +51,18 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
     compiled = time.perf_counter()
     for message in result.warnings:
         _warn(message)
+<<<<<<< HEAD
     if not result.path:
         return _run_eagerly(gm, kind, "it could not be compiled on this machine")
     graph = _core.CompiledGraph(result.path, describe_op, captured)
+=======
+    try:
+        graph = _core.CompiledGraph(result.executable, describe_op, captured)
+    except LitzUserError as error:
+        _warn(f"a graph runs in the interpreter, which is slow; {error}")
+        result = driver.compile_graph(builder, {**options, "interpret": True})
+        graph = _core.CompiledGraph(result.executable, describe_op, captured)
+>>>>>>> fix-d
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
     loaded = time.perf_counter()
@@ -80,8 +89,10 @@ _warned: set[str] = set()
 
 
 def _warn(message: str) -> None:
-    """Warns once for each message: one fault tends to hit many graphs."""
-    if message in _warned:
+    """Warns once for each kind of message, what stands before its details: one fault tends to hit
+    many graphs."""
+    kind = message.partition(";")[0]
+    if kind in _warned:
         return
-    _warned.add(message)
+    _warned.add(kind)
     warnings.warn(message, LitzWarning, stacklevel=2)

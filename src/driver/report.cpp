@@ -36,14 +36,30 @@ Json kernels(const Plan& plan, const std::vector<std::string>& names) {
   return list;
 }
 
+void add_library_call(Json& list, const Operation& operation) {
+  const auto* kernel = std::get_if<ExternKernel>(&operation.v);
+  if (kernel == nullptr || !kernel->reason.empty()) return;
+  list.push_back({{"op", kernel->name}, {"node", kernel->node}, {"reason", "the library is the choice for it"}});
+}
+
 Json library_calls(const Plan& plan) {
   Json list = Json::array();
   for (const Step& step : plan.steps) {
-    const auto* operation = std::get_if<OperationId>(&step.v);
-    if (operation == nullptr) continue;
-    const ExternKernel& kernel = std::get<ExternKernel>(plan.program->operations()[*operation].v);
-    if (!kernel.reason.empty()) continue;
-    list.push_back({{"op", kernel.name}, {"node", kernel.node}, {"reason", "the library is the choice for it"}});
+    if (const auto* id = std::get_if<OperationId>(&step.v)) add_library_call(list, plan.program->operations()[*id]);
+  }
+  return list;
+}
+
+Json library_calls(const Program& program) {
+  Json list = Json::array();
+  for (const Operation& operation : program.operations()) add_library_call(list, operation);
+  return list;
+}
+
+Json fallback_list(const std::vector<LoweringNote>& fallbacks) {
+  Json list = Json::array();
+  for (const LoweringNote& note : fallbacks) {
+    list.push_back({{"op", note.op}, {"node", note.node}, {"reason", note.reason}});
   }
   return list;
 }
@@ -71,16 +87,25 @@ std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel
   Json report;
   report["kernels"] = kernels(plan, kernel_names);
   report["library_calls"] = library_calls(plan);
-  report["fallbacks"] = Json::array();
-  for (const LoweringNote& note : fallbacks) {
-    report["fallbacks"].push_back({{"op", note.op}, {"node", note.node}, {"reason", note.reason}});
-  }
+  report["fallbacks"] = fallback_list(fallbacks);
   report["buffers"] = buffers(plan);
   report["not_fused"] = Json::array();
   for (const NotFused& pair : plan.not_fused) {
     report["not_fused"].push_back({{"first", node_of(pair.producer)}, {"second", node_of(pair.consumer)}, {"reason", pair.reason}});
   }
+  report["interpreted"] = "";
   return report.dump();
+}
+
+std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks, const std::string& reason) {
+  Json report;
+  report["kernels"] = Json::array();
+  report["library_calls"] = library_calls(program);
+  report["fallbacks"] = fallback_list(fallbacks);
+  report["buffers"] = Json::array();
+  report["not_fused"] = Json::array();
+  report["interpreted"] = reason;
+  return report.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string complete_report(const std::string& report, const std::map<std::string, double>& timings, const std::string& source_path,
