@@ -115,6 +115,21 @@ class OpCall {
   // look into the input have the new elements from here on. Refuses where `target` is not the whole
   // of an input.
   std::optional<Unsupported> overwrite_input(const TensorValue& target, const Body& body);
+  // Running sums or products along dimension `axis` of a space of `sizes`; dtype of the body.
+  // Contiguous.
+  TensorValue scan(ScanKind kind, std::span<const Index> sizes, size_t axis, const Body& body);
+  // One store of a scatter: the element of the target, where i0, i1, ... stand for
+  // `runtime_indices`, and the value that is stored or combined there.
+  struct Store {
+    std::vector<Index> target;
+    std::vector<Expr> runtime_indices;
+    Expr value;
+  };
+  // A new buffer like pointwise() of `initial`, into which `store` at every position of a space of
+  // `sizes`, in row-major order, then stores.
+  TensorValue scatter(const TensorMeta& meta, const Body& initial, StoreMode mode,
+                      std::span<const Index> sizes,
+                      const std::function<Store(std::span<const Index> position)>& store);
 
   // ---- views ----
   // A view with other sizes: `map` gives the position in `base` for a position in the view. It is

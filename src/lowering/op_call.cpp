@@ -263,6 +263,49 @@ std::optional<BufferView> find_strided_window(const Program& program, const Tens
 
 }  // namespace
 
+TensorValue OpCall::scan(ScanKind kind, std::span<const Index> sizes, size_t axis,
+                         const Body& body) {
+  Scan op;
+  op.kind = kind;
+  op.axis = static_cast<uint32_t>(axis);
+  op.loops = make_loops(indices(), sizes);
+  op.value = body(op.loops.variables);
+  Buffer buffer;
+  buffer.name = context_.fresh_name(node().name);
+  buffer.dtype = op.value.dtype();
+  buffer.sizes.assign(sizes.begin(), sizes.end());
+  buffer.strides = contiguous_strides(indices(), sizes);
+  op.output = program().add_buffer(std::move(buffer));
+  const BufferId output = op.output;
+  program().add_operation({std::move(op), context_.origin()});
+  return context_.whole(output);
+}
+
+TensorValue OpCall::scatter(const TensorMeta& meta, const Body& initial, StoreMode mode,
+                            std::span<const Index> sizes,
+                            const std::function<Store(std::span<const Index> position)>& store) {
+  Scatter op;
+  op.mode = mode;
+  op.initial_loops = make_loops(indices(), meta.sizes);
+  op.initial = initial(op.initial_loops.variables);
+  op.loops = make_loops(indices(), sizes);
+  Store stored = store(op.loops.variables);
+  op.target = std::move(stored.target);
+  op.runtime_indices = std::move(stored.runtime_indices);
+  op.value = stored.value;
+  LITZ_CHECK(op.initial.dtype() == meta.dtype && op.value.dtype() == meta.dtype,
+             "lowering of " + node().name + " scatters another dtype than its result's");
+  Buffer buffer;
+  buffer.name = context_.fresh_name(node().name);
+  buffer.dtype = meta.dtype;
+  buffer.sizes = meta.sizes;
+  buffer.strides = meta.strides;
+  op.output = program().add_buffer(std::move(buffer));
+  const BufferId output = op.output;
+  program().add_operation({std::move(op), context_.origin()});
+  return context_.whole(output);
+}
+
 TensorValue OpCall::view(
     const TensorValue& base, std::span<const Index> sizes,
     const std::function<std::vector<Index>(std::span<const Index> position)>& map) {

@@ -1,0 +1,11 @@
+#include "lowering/join_tables.h"
+#include "lowering/pooling_rows.h"
+
+namespace litz {
+
+std::span<const LoweringRow> pooling_lowerings() {
+  static const std::vector<LoweringRow> rows = join_tables({pooling_rows(), upsampling_rows()});
+  return rows;
+}
+
+}  // namespace litz

@@ -1,0 +1,13 @@
+// The files of the pooling family: each gives its rows, lowering/pooling_lowerings.cpp joins them.
+#pragma once
+
+#include <span>
+
+#include "lowering/lowering.h"
+
+namespace litz {
+
+std::span<const LoweringRow> pooling_rows();
+std::span<const LoweringRow> upsampling_rows();
+
+}  // namespace litz
