@@ -25,7 +25,7 @@ std::string index_list(std::span<const Index> indices) {
 }
 
 std::string name_text(std::string_view name) {
-  return is_plain_name(name) ? std::string(name) : quote_text(name);
+  return is_plain_name(name) ? std::string(name) : quoted_text(name);
 }
 
 template <class T>
@@ -183,8 +183,7 @@ class Printer {
     return loops_text(item.loops) + " " + std::string(to_string(item.mode));
   }
   std::string header(const ExternKernel& item) const {
-    return "extern " + quote_text(item.name) +
-           (item.overload.empty() ? "" : " " + quote_text(item.overload));
+    return "extern " + quoted_text(item.name) + (item.overload.empty() ? "" : " " + quoted_text(item.overload));
   }
 
   // ---- bodies ----
@@ -211,9 +210,9 @@ class Printer {
   }
 
   void print_body(const ExternKernel& item) {
-    if (!item.schema.empty()) line("schema " + quote_text(item.schema));
-    if (!item.node.empty()) line("node " + quote_text(item.node));
-    if (!item.reason.empty()) line("reason " + quote_text(item.reason));
+    if (!item.schema.empty()) line("schema " + quoted_text(item.schema));
+    if (!item.node.empty()) line("node " + quoted_text(item.node));
+    if (!item.reason.empty()) line("reason " + quoted_text(item.reason));
     for (const ExternArgument& argument : item.arguments) {
       line("argument " + argument_text(argument));
     }
@@ -233,10 +232,10 @@ class Printer {
       std::string operator()(Index index) const { return "int " + to_string(index); }
       std::string operator()(double value) const { return "double " + shortest(value); }
       std::string operator()(bool value) const { return value ? "bool true" : "bool false"; }
-      std::string operator()(const std::string& text) const { return "string " + quote_text(text); }
+      std::string operator()(const std::string& text) const { return "string " + quoted_text(text); }
       std::string operator()(DType dtype) const { return "dtype " + std::string(to_string(dtype)); }
       std::string operator()(const ExternDevice& device) const {
-        return "device " + quote_text(device.value);
+        return "device " + quoted_text(device.value);
       }
       std::string operator()(ExternLayout layout) const {
         return "layout " + std::to_string(layout.value);

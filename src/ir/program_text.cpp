@@ -65,7 +65,7 @@ std::string unescape(std::string_view text) {
   return plain;
 }
 
-std::string quote_text(std::string_view text) { return "\"" + escape(text, "\"") + "\""; }
+std::string quoted_text(std::string_view text) { return "\"" + escape(text, "\"") + "\""; }
 
 std::string to_hex(const std::vector<std::byte>& bytes) {
   std::string text;

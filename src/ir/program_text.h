@@ -17,7 +17,7 @@ std::string escape(std::string_view text, std::string_view special);
 std::string unescape(std::string_view text);
 
 // Escaped, in double quotes.
-std::string quote_text(std::string_view text);
+std::string quoted_text(std::string_view text);
 
 std::string to_hex(const std::vector<std::byte>& bytes);
 

@@ -111,6 +111,10 @@ class OpCall {
   TensorValue reduce(ReductionKind kind, std::span<const Index> sizes, std::span<const size_t> dims,
                      bool keep_dims, const Body& body);
 
+  // Writes all elements of an input that the graph mutates and sets result 0 to it. Values that
+  // look into the input have the new elements from here on. Refuses where `target` is not the whole
+  // of an input.
+  std::optional<Unsupported> overwrite_input(const TensorValue& target, const Body& body);
   // Running sums or products along dimension `axis` of a space of `sizes`; dtype of the body.
   // Contiguous.
   TensorValue scan(ScanKind kind, std::span<const Index> sizes, size_t axis, const Body& body);
@@ -126,10 +130,6 @@ class OpCall {
   TensorValue scatter(const TensorMeta& meta, const Body& initial, StoreMode mode,
                       std::span<const Index> sizes,
                       const std::function<Store(std::span<const Index> position)>& store);
-  // Writes all elements of an input that the graph mutates and sets result 0 to it. Values that
-  // look into the input have the new elements from here on. Refuses where `target` is not the whole
-  // of an input.
-  std::optional<Unsupported> overwrite_input(const TensorValue& target, const Body& body);
 
   // ---- views ----
   // A view with other sizes: `map` gives the position in `base` for a position in the view. It is

@@ -227,6 +227,42 @@ TensorValue OpCall::reduce(ReductionKind kind, std::span<const Index> sizes,
   });
 }
 
+namespace {
+
+bool is_made_of_sizes(Index index) {
+  for (Index symbol : free_symbols(index)) {
+    if (symbol.symbol_kind() != SymbolKind::kSize) return false;
+  }
+  return true;
+}
+
+// The memory that the value walks, where its place is linear in the position.
+std::optional<BufferView> find_strided_window(const Program& program, const TensorValue& value) {
+  const Buffer& buffer = program.buffer(value.buffer);
+  IndexContext& indices = program.indices();
+  Index place = dot(indices, value.coordinates, buffer.strides);
+  BufferView window{value.buffer, value.dtype, value.sizes, {}, {}};
+  const std::vector<Index> defaults = contiguous_strides(indices, value.sizes);
+  for (size_t i = 0; i < value.sizes.size(); ++i) {
+    if (value.sizes[i].is_constant(1)) {
+      window.strides.push_back(defaults[i]);
+      continue;
+    }
+    const std::optional<LinearIn> parts =
+        linear_in(place, indices.variable(static_cast<uint32_t>(i), value.sizes[i]));
+    if (!parts) return std::nullopt;
+    window.strides.push_back(parts->stride);
+    place = parts->rest;
+  }
+  for (Index stride : window.strides) {
+    if (!is_made_of_sizes(stride)) return std::nullopt;
+  }
+  window.offset = place;
+  return window;
+}
+
+}  // namespace
+
 TensorValue OpCall::scan(ScanKind kind, std::span<const Index> sizes, size_t axis,
                          const Body& body) {
   Scan op;
@@ -269,42 +305,6 @@ TensorValue OpCall::scatter(const TensorMeta& meta, const Body& initial, StoreMo
   program().add_operation({std::move(op), context_.origin()});
   return context_.whole(output);
 }
-
-namespace {
-
-bool is_made_of_sizes(Index index) {
-  for (Index symbol : free_symbols(index)) {
-    if (symbol.symbol_kind() != SymbolKind::kSize) return false;
-  }
-  return true;
-}
-
-// The memory that the value walks, where its place is linear in the position.
-std::optional<BufferView> find_strided_window(const Program& program, const TensorValue& value) {
-  const Buffer& buffer = program.buffer(value.buffer);
-  IndexContext& indices = program.indices();
-  Index place = dot(indices, value.coordinates, buffer.strides);
-  BufferView window{value.buffer, value.dtype, value.sizes, {}, {}};
-  const std::vector<Index> defaults = contiguous_strides(indices, value.sizes);
-  for (size_t i = 0; i < value.sizes.size(); ++i) {
-    if (value.sizes[i].is_constant(1)) {
-      window.strides.push_back(defaults[i]);
-      continue;
-    }
-    const std::optional<LinearIn> parts =
-        linear_in(place, indices.variable(static_cast<uint32_t>(i), value.sizes[i]));
-    if (!parts) return std::nullopt;
-    window.strides.push_back(parts->stride);
-    place = parts->rest;
-  }
-  for (Index stride : window.strides) {
-    if (!is_made_of_sizes(stride)) return std::nullopt;
-  }
-  window.offset = place;
-  return window;
-}
-
-}  // namespace
 
 TensorValue OpCall::view(
     const TensorValue& base, std::span<const Index> sizes,

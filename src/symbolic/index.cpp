@@ -122,6 +122,10 @@ Index operator-(Index a, int64_t b) {
 Index operator*(Index a, int64_t b) {
   if (b == 0) return a.context().constant(0);
   if (b == 1) return a;
+  if (a.kind() != IndexKind::kSum && !a.is_constant()) {
+    const Term term(b, a);
+    return IndexBuilder::sum(a.context(), 0, {&term, 1});
+  }
   SumBuilder sum(a.context());
   sum.add(a, b);
   return sum.finish();

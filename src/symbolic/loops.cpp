@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "symbolic/divide.h"
 #include "symbolic/monomial.h"
 #include "symbolic/node.h"
 
@@ -12,6 +13,8 @@ namespace {
 // Variables made on the way to the result have numbers from here on, so that they are not taken for
 // a loop of the caller.
 constexpr uint32_t kFirstTemporary = 1u << 30;
+
+constexpr int kMaxRounds = 16;
 
 // Calls f for every FloorDiv and Mod in the expressions that depends on `variable`.
 template <class F>
@@ -43,13 +46,13 @@ size_t count_divisions(std::span<const Index> expressions, std::span<const Index
   return count;
 }
 
-// A division of a by b is linear again once `variable` is split at every b / stride.
+// A division of a by b is linear again once `variable` is split at every b / |stride|.
 std::optional<Index> cut_of(Index a, Index b, Index variable) {
   const auto linear = linear_in(a, variable);
   if (!linear || linear->stride.is_constant(0)) return std::nullopt;
-  Index stride = linear->stride;
-  if (stride.is_constant() && stride.constant() < 0) stride = -stride;
-  return exact_div(b, stride);
+  std::optional<Index> cut = exact_div(b, linear->stride);
+  if (cut && cut->range().hi <= 0) cut = -*cut;
+  return cut && may_divide(*cut) ? cut : std::nullopt;
 }
 
 void collect_cuts(Index division, Index variable, std::vector<Index>& cuts) {
@@ -89,7 +92,7 @@ std::vector<Index> factors_of_chain(std::vector<Index> cuts, Index extent) {
   cuts.push_back(extent);
   for (Index cut : cuts) {
     const auto factor = exact_div(cut, below);
-    if (!factor || factor->is_constant(1)) return {};
+    if (!factor || factor->is_constant(1) || !may_divide(*factor)) return {};
     factors.push_back(*factor);
     below = cut;
   }
@@ -224,8 +227,10 @@ LoopRewrite simplify_loops(IndexContext& context, std::span<const Index> variabl
     nest.replacements.emplace_back(variables[i], variables[i]);
   }
 
-  // A split removes divisions and a merge removes loops without adding divisions, so this ends.
-  for (bool again = true; again;) {
+  // A split removes divisions and a merge of loops adds none as far as the simplifier puts the
+  // parts together again; the limit is for the case that it does not.
+  bool again = true;
+  for (int round = 0; again && round < kMaxRounds; ++round) {
     again = drop_unit_loops(nest);
     again = split_loops(nest) || again;
     again = merge_loops(nest) || again;

@@ -39,7 +39,8 @@ bool join_quotient_and_remainder(SumBuilder& sum) {
     const Index a = mod_ab.operands()[0];
     const Index b = mod_ab.operands()[1];
     const Index multiple = divide_by_positive(a, b) * b * k;
-    if (!sum.includes(multiple)) continue;
+    // A b of several terms may share terms of the sum with another multiple.
+    if (!(as_monomial(b) ? sum.includes(multiple) : sum.covers(multiple))) continue;
     sum.replace({multiple, mod_ab * k}, a * k);
     return true;
   }
@@ -141,6 +142,14 @@ bool SumBuilder::includes(Index a) const {
                      [&](const Term& term) { return coefficient(term.second) == term.first; });
 }
 
+bool SumBuilder::covers(Index a) const {
+  const SumView view(a);
+  return std::all_of(view.terms().begin(), view.terms().end(), [&](const Term& term) {
+    const int64_t have = coefficient(term.second);
+    return term.first > 0 ? have >= term.first : have <= term.first;
+  });
+}
+
 void SumBuilder::replace(std::initializer_list<Index> old, Index by) {
   for (Index each : old) add(each, -1);
   add(by, 1);
@@ -152,8 +161,12 @@ Index SumBuilder::finish() {
   const auto matters = [](const Term& term) {
     return term.second.node()->floor_div_factor || term.second.node()->mod_factor;
   };
-  // Each rule takes at least one FloorDiv or Mod away or moves one outwards, so this ends.
-  for (bool again = true; again && std::any_of(terms_.begin(), terms_.end(), matters);) {
+  // Each application takes a FloorDiv or a Mod away or joins two, so few are possible; the limit
+  // keeps a mistake in that from hanging the compiler.
+  constexpr int kMaxApplications = 256;
+  bool again = true;
+  for (int i = 0; again && i < kMaxApplications; ++i) {
+    if (std::none_of(terms_.begin(), terms_.end(), matters)) break;
     again = false;
     for (const SumRule& rule : sum_rules()) again = again || rule.apply(*this);
   }

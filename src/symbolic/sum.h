@@ -34,6 +34,7 @@ class SumBuilder {
   std::span<const Term> terms() const { return terms_; }
   int64_t coefficient(Index term) const;  // 0 where there is none
   bool includes(Index a) const;  // a has terms, and all are here with the same coefficients
+  bool covers(Index a) const;    // the same with coefficients that are at least as far from 0
   // Subtracts every one of `old` and adds `by`. (The sum of `old` would be rewritten by the very
   // rule that asks.)
   void replace(std::initializer_list<Index> old, Index by);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 
 namespace litz::testing {
@@ -35,7 +36,8 @@ class ScratchDirectory {
   std::filesystem::path path_;
 };
 
-void run(const std::string& command) {
+// The command's output; throws where it fails.
+std::string run(const std::string& command) {
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("popen " + command);
   std::string output;
@@ -44,6 +46,7 @@ void run(const std::string& command) {
     output.append(buffer.data(), count);
   }
   if (pclose(pipe) != 0) throw std::runtime_error(command + "\n" + output.substr(0, 4000));
+  return output;
 }
 
 void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
@@ -81,6 +84,16 @@ std::string target_flags(const PreludeTarget& target) {
   if (target.f16c) flags += " -mf16c";
   if (target.avx512) flags += " -mavx512f -mavx512bw -mavx512dq -mavx512vl";
   return flags;
+}
+
+std::vector<std::string> installed_compilers() {
+  std::vector<std::string> compilers;
+  std::set<std::string> programs;
+  for (const std::string& name : {default_compiler(), std::string("g++"), std::string("clang++")}) {
+    const std::string program = run("readlink -f $(command -v " + name + ") || true");
+    if (!program.empty() && programs.insert(program).second) compilers.push_back(name);
+  }
+  return compilers;
 }
 
 void check_compiles(const std::string& text, const PreludeTarget& target,
@@ -147,9 +160,10 @@ std::string add_map_kernel(Prelude& prelude, std::string& kernels, PreludeFn fn,
   const std::string function = prelude.function(fn, dtype, lanes);
   const int operands = operand_count(fn);
   const std::string args = operands == 1 ? "x" : operands == 2 ? "x, y" : "x, y, z";
-  kernels += map_kernel(prelude, "map_" + function, dtype, dtype, lanes, operands,
-                        function + "(" + args + ")");
-  return "map_" + function;
+  const std::string name = "map_" + std::string(to_string(fn)) + "_" +
+                           std::string(to_string(dtype)) + "_" + std::to_string(lanes);
+  kernels += map_kernel(prelude, name, dtype, dtype, lanes, operands, function + "(" + args + ")");
+  return name;
 }
 
 std::string add_convert_kernel(Prelude& prelude, std::string& kernels, DType from, DType to,

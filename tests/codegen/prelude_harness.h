@@ -21,8 +21,11 @@ std::vector<PreludeTarget> runnable_targets();
 // Compiler flags that a kernel for this target is built with.
 std::string target_flags(const PreludeTarget& target);
 
-// Compiles the text to assembly or, with `object`, loads nothing: throws std::runtime_error with
-// the compiler's messages on any error or warning.
+// The default compiler, and g++ and clang++ where they are on the PATH.
+std::vector<std::string> installed_compilers();
+
+// Compiles the text and throws std::runtime_error with the compiler's messages on any error or
+// warning.
 void check_compiles(const std::string& text, const PreludeTarget& target,
                     const std::string& compiler);
 

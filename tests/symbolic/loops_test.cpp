@@ -120,6 +120,13 @@ TEST_F(Loops, SplitsReversedLoops) {
   EXPECT_EQ(texts, Texts({"-d1 + 3"}));
 }
 
+TEST_F(Loops, SplitsReversedSymbolicLoops) {
+  const Index d0 = context.variable(0, s0 * s1);
+  simplify({d0}, {}, {mod(s0 * s1 - 1 - d0, s1), floor_div((s0 * s1 - 1 - d0) * s2, s1 * s2)});
+  EXPECT_EQ(extents, Texts({"s0", "s1"}));
+  EXPECT_EQ(texts, Texts({"-d1 + s1 - 1", "-d0 + s0 - 1"}));
+}
+
 TEST_F(Loops, LeavesDivisorsThatDoNotNest) {
   const Index d0 = variable(0, 24);
   const std::vector<Index> whole = {constant(24)};
@@ -179,7 +186,8 @@ class RandomNest {
   Index size() {
     static constexpr int64_t kSizes[] = {1, 2, 2, 3, 4};
     if (symbolic_ && pick(0, 1) == 0) {
-      return context_.size_symbol(pick(0, 1) == 0 ? "s0" : "s1");
+      const Index size = context_.size_symbol(pick(0, 1) == 0 ? "s0" : "s1");
+      return pick(0, 2) == 0 ? size + pick(1, 2) : size;
     }
     return context_.constant(kSizes[pick(0, std::size(kSizes) - 1)]);
   }

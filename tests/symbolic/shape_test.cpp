@@ -79,6 +79,7 @@ TEST_F(Shapes, LinearisationInvertsDelinearize) {
       {s0, constant(4), s1, constant(3)},
       {constant(2), s0 * s1, s2 * 3},
       {s0 + 1, s1 + s2, s3 * 2 + 1},
+      {s0 + 1, s0 + 2, s0 + 3},
       {s0, floor_div(s1, 2), s2},
   };
   for (const Sizes& sizes : shapes) {

@@ -15,7 +15,7 @@ KernelAnalysis::KernelAnalysis(const Kernel& kernel) : kernel_(kernel) {
     variables_.push_back(loop.variable);
     extents_.push_back(loop.extent);
   }
-  LITZ_CHECK(variables_.size() < 64, "a kernel of 64 loops or more");
+  LITZ_CHECK(variables_.size() < 63, "a kernel of 64 loops or more");
   all_mask_ = (LoopMask{1} << variables_.size()) - 1;
 }
 
@@ -43,7 +43,7 @@ LoopMask KernelAnalysis::depends(Expr root) {
         mask |= depends(e.index());
         break;
       case ExprOp::kReduced:
-        mask |= kernel_.reductions[e.number()].running ? all_mask_ : outer_mask_;
+        mask |= (kernel_.reductions[e.number()].running ? all_mask_ : outer_mask_) | kIterationBit;
         break;
       default:
         break;

@@ -77,6 +77,12 @@ IndentedBuffer& CppBody::push_scope(size_t loop, std::string name) {
   return scopes_.back().text;
 }
 
+IndentedBuffer& CppBody::push_iteration_scope() {
+  IndentedBuffer& text = push_scope(kNoLoop, "");
+  scopes_.back().bound |= kIterationBit;
+  return text;
+}
+
 IndentedBuffer& CppBody::push_vector_scope(size_t loop, std::string name, int lanes,
                                            std::string valid) {
   IndentedBuffer& text = push_scope(loop, std::move(name));
@@ -94,7 +100,7 @@ void CppBody::pop_scope(const std::string& header) {
     lanes_ = 1;
     valid_.clear();
   }
-  if (!header.empty()) scopes_.back().text.line(header + " {");
+  if (!header.empty()) scopes_.back().text.line(header == kBlock ? "{" : header + " {");
   scopes_.back().text.append(scope.text);
   if (!header.empty()) scopes_.back().text.line("}");
 }

@@ -59,11 +59,15 @@ class CppBody {
   static constexpr size_t kNoLoop = SIZE_MAX;
   static constexpr size_t kMaxScopes = 256;
   IndentedBuffer& push_scope(size_t loop, std::string name);
+  // The scope of one iteration of the outer loops, which the caller binds next.
+  IndentedBuffer& push_iteration_scope();
   // The vector loop: `valid` is the text of the number of valid lanes in a tail, or empty for a
   // whole vector.
   IndentedBuffer& push_vector_scope(size_t loop, std::string name, int lanes, std::string valid);
   // Closes the innermost scope and appends `header {`, its statements, and `}` to the scope around
   // it; without header just the statements.
+  // kBlock as the header makes a plain block.
+  static constexpr std::string_view kBlock = "{";
   void pop_scope(const std::string& header);
   // The statements of the outermost scope so far, which is emptied.
   std::string take_text();

@@ -140,11 +140,6 @@ class KernelPrinter {
     }
   }
 
-  void push_rows() {
-    body_.push_scope(CppBody::kNoLoop, "");
-    for (size_t loop : rows_) bind(loop);
-  }
-
   // Binds a loop to its usual name within the current block: a scope without text of its own.
   void bind(size_t loop) { body_.push_scope(loop, "d" + text(static_cast<int64_t>(loop))); }
 
@@ -166,7 +161,7 @@ class KernelPrinter {
 
   template <class Body>
   void push_rows_with(const Body& body) {
-    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
     decode_rows("it");
     for (size_t loop : rows_) bind(loop);
     body();
@@ -292,6 +287,7 @@ class KernelPrinter {
         if (in_stage(a, stage)) a.declare(body_.out(), stem + "_" + text(u));
       }
     }
+    body_.push_scope(CppBody::kNoLoop, "");
     body_.out().line(i64_ + " v = " + begin + ";");
     const bool known = !blocks && begin == "0" && e.is_constant();
     const int64_t length = known ? e.constant() : -1;
@@ -322,13 +318,14 @@ class KernelPrinter {
       print_element(stage, stem);
       body_.pop_scope("if (v < " + end + ")");
     }
+    body_.pop_scope(std::string(CppBody::kBlock));
     if (nested) {
       for (Accumulator& a : accumulators_) {
         if (in_stage(a, stage)) a.merge(body_, "", stem);
       }
       body_.pop_scope(blocks ? "for (" + i64_ + " b = " + from + "; b < " + to +
                                    "; b += " + text(kBlockElements) + ")"
-                             : "if (true)");
+                             : std::string(CppBody::kBlock));
     }
   }
 
@@ -348,7 +345,7 @@ class KernelPrinter {
                      ";");
     body_.out().line("const " + i64_ + " to = from + per < " + length +
                      " ? from + per : " + length + ";");
-    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
     decode_rows("row");
     for (size_t r : rows_) bind(r);
 
@@ -360,7 +357,7 @@ class KernelPrinter {
 
     // Afterwards, in order: the rows' results and their stores.
     body_text_ = body_.take_text();
-    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
     decode_rows("row");
     for (size_t r : rows_) bind(r);
     for (Accumulator& a : accumulators_) {
@@ -415,7 +412,7 @@ class KernelPrinter {
     const bool one_tile = e.is_constant() && e.constant() <= size;
     const std::string tiles =
         one_tile ? "1" : "((" + length + " + " + text(size - 1) + ") / " + text(size) + ")";
-    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
     if (one_tile) {
       body_.out().line("const " + i64_ + " from = 0;");
       body_.out().line("const " + i64_ + " to = " + length + ";");
@@ -484,7 +481,7 @@ class KernelPrinter {
       body();
       body_.pop_scope("if (v < to)");
     }
-    body_.pop_scope("if (true)");
+    body_.pop_scope(std::string(CppBody::kBlock));
   }
 
   // ---- the whole function

@@ -549,7 +549,9 @@ class RunPrinter {
     }
     if (ops.empty()) ops = "  {0, 0, 0},\n";
     t.line("static const LitzExternOp extern_ops[] = {\n" + ops + "};");
-    t.line("extern \"C\" __attribute__((visibility(\"default\"))) extern const LitzArtifact litz_artifact;");
+    t.line("extern \"C\" {");
+    t.line("extern const LitzArtifact litz_artifact __attribute__((visibility(\"default\")));");
+    t.line("}");
     t.line("const LitzArtifact litz_artifact = {" + text(LITZ_ABI_VERSION) + ", " + text(static_cast<int64_t>(program_.inputs.size())) + ", " +
            text(static_cast<int64_t>(program_.outputs.size())) + ", " + text(static_cast<int64_t>(extern_ops_.size())) + ", " +
            text(static_cast<int64_t>(binding_.sources.size())) + ", input_specs, extern_ops,");

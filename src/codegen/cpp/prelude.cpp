@@ -22,7 +22,7 @@ constexpr FnRow kFns[] = {
 };
 
 constexpr std::string_view kHeader =
-    R"(#define LITZ_INLINE static inline __attribute__((always_inline))
+    R"(#define LITZ_INLINE static inline __attribute__((always_inline, unused))
 #define LITZ_COLD static __attribute__((noinline, cold))
 #ifdef __clang__
 #define LITZ_HAS(x) __has_builtin(x)
@@ -130,7 +130,11 @@ int operands_of(std::string_view name) {
   for (const FnRow& row : kFns) {
     if (row.spelling == name) return row.operands;
   }
-  return name == "hypot_f32" || name == "pow_f32" || name == "flip_sign" ? 2 : 1;
+  for (std::string_view binary :
+       {"and", "or", "lesser", "greater", "flip_sign", "hypot_f32", "pow_f32"}) {
+    if (binary == name) return 2;
+  }
+  return 1;
 }
 
 std::optional<DType> conversion_target(std::string_view name) {

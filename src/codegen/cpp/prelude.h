@@ -19,6 +19,9 @@
 // Every function gives, lane by lane, the bits that its lanes-1 version gives, so bodies and tails
 // agree. Results of different targets may differ (with or without FMA).
 //
+// Compile with -O2 -ffp-contract=off and the target's instruction sets. (g++ -O1 leaves out the
+// vzeroupper before calls of libm, which can make those calls 30 times slower.)
+//
 // All methods that return a string register what they name, with everything it needs, and return
 // the name to write in the kernel. The same sequence of requests gives the same text.
 #pragma once

@@ -120,6 +120,125 @@ std::string replace_to(std::string_view text, DType to) {
   return result;
 }
 
+// g++ 12 converts integers of different widths one lane at a time, so it gets the instructions;
+// clang finds them by itself.
+std::string for_gcc(DType to, std::string_view statements) {
+  return replace_to(
+      "\nLITZ_INLINE @T{TO} @N(@V x) {\n#ifdef __clang__\n  return "
+      "__builtin_convertvector(x, @T{TO});\n#else\n" +
+          std::string(statements) + "#endif\n}\n",
+      to);
+}
+
+char width_letter(int bytes) {
+  return bytes == 1 ? 'b' : bytes == 2 ? 'w' : bytes == 4 ? 'd' : 'q';
+}
+
+std::string_view lane_type(int bytes) {
+  switch (bytes) {
+    case 1:
+      return "char";
+    case 2:
+      return "short";
+    case 4:
+      return "int";
+    default:
+      return "long long";
+  }
+}
+
+std::string vector_typedef(std::string_view name, int lane_bytes, int bytes) {
+  return "  typedef " + std::string(lane_type(lane_bytes)) + " " + std::string(name) +
+         " __attribute__((vector_size(" + std::to_string(bytes) + ")));\n";
+}
+
+std::string widen_text(Shape from, DType to) {
+  const int lane = static_cast<int>(size_of(from.dtype));
+  const int to_lane = static_cast<int>(size_of(to));
+  const int to_bytes = to_lane * from.lanes;
+  const int operand_bytes = from.bytes() < 16 ? 16 : from.bytes();
+  std::string text = vector_typedef("W", lane, operand_bytes);
+  std::string operand = "__builtin_bit_cast(W, x)";
+  if (from.bytes() < 16) {
+    text += vector_typedef("Q", 8, 16);
+    operand = "__builtin_bit_cast(W, Q{(long long)__builtin_bit_cast(u" +
+              std::to_string(8 * from.bytes()) + ", x)})";
+  }
+  std::string call = "__builtin_ia32_pmov" + std::string(is_signed(from.dtype) ? "s" : "z") + "x" +
+                     width_letter(lane) + width_letter(to_lane) + std::to_string(8 * to_bytes);
+  if (to_bytes == 64) {
+    text += vector_typedef("R", to_lane, 64);
+    call += "_mask(" + operand + ", R{}, -1)";
+  } else {
+    call += "(" + operand + ")";
+  }
+  return for_gcc(to, text + "  return __builtin_bit_cast(@T{TO}, " + call + ");\n");
+}
+
+// To lanes of half the width: the low halves of the lanes, packed without saturation. Sources of 16
+// bytes leave the result in the low 8.
+std::string narrow_text(Shape from, DType to) {
+  const int lane = static_cast<int>(size_of(from.dtype));
+  std::string text = vector_typedef("W", lane, 16);
+  std::string low = "__builtin_bit_cast(W, x)";
+  std::string high = low;
+  if (from.bytes() == 32) {
+    const int half = from.lanes / 2;
+    low = "__builtin_bit_cast(W, __builtin_shufflevector(x, x, " + index_list(0, half) + "))";
+    high = "__builtin_bit_cast(W, __builtin_shufflevector(x, x, " + index_list(half, half) + "))";
+  }
+  std::string packed;
+  if (lane == 8) {
+    text += vector_typedef("D", 4, 16);
+    packed = "__builtin_shufflevector(__builtin_bit_cast(D, " + low + "), __builtin_bit_cast(D, " +
+             high + "), 0, 2, 4, 6)";
+  } else {
+    const std::string mask = lane == 4 ? "0xffff" : "0xff";
+    packed = std::string("__builtin_ia32_packus") + (lane == 4 ? "dw128(" : "wb128(") + low +
+             " & " + mask + ", " + high + " & " + mask + ")";
+  }
+  if (from.bytes() == 16) {
+    text += vector_typedef("Q", 8, 16);
+    packed = "__builtin_bit_cast(Q, " + packed + ")[0]";
+  }
+  return for_gcc(to, text + "  return __builtin_bit_cast(@T{TO}, " + packed + ");\n");
+}
+
+std::string narrow512_text(Shape from, DType to) {
+  const int lane = static_cast<int>(size_of(from.dtype));
+  const int to_lane = static_cast<int>(size_of(to));
+  const int to_bytes = to_lane * from.lanes;
+  std::string text =
+      vector_typedef("W", lane, 64) + vector_typedef("R", to_lane, to_bytes < 16 ? 16 : to_bytes);
+  std::string result = std::string("__builtin_ia32_pmov") + width_letter(lane) +
+                       width_letter(to_lane) + "512_mask(__builtin_bit_cast(W, x), R{}, -1)";
+  if (to_bytes == 8) {
+    text += vector_typedef("Q", 8, 16);
+    result = "__builtin_bit_cast(Q, " + result + ")[0]";
+  }
+  return for_gcc(to, text + "  return __builtin_bit_cast(@T{TO}, " + result + ");\n");
+}
+
+// Empty where __builtin_convertvector serves.
+std::string integer_conversion(const PreludeTarget& target, Shape from, DType to) {
+  const int64_t lane = size_of(from.dtype);
+  const int64_t to_lane = size_of(to);
+  const int64_t to_bytes = to_lane * from.lanes;
+  if (!target.avx2 || !is_integral(from.dtype)) return "";
+  if (is_floating(to)) {
+    if (lane > 2) return "";
+    return replace_to("\nLITZ_INLINE @T{TO} @N(@V x) { return @{to_TO:i32}(@{to_i32}(x)); }\n", to);
+  }
+  if (to_lane > lane) return to_bytes >= 16 ? widen_text(from, to) : "";
+  if (to_lane == lane || from.bytes() < 16) return "";
+  if (from.bytes() == 64) return narrow512_text(from, to);
+  if (lane == 2 * to_lane) return narrow_text(from, to);
+  const std::string middle = lane == 8 ? "i32" : "i16";
+  return replace_to("\nLITZ_INLINE @T{TO} @N(@V x) { return @{to_TO:" + middle + "}(@{to_" +
+                        middle + "}(x)); }\n",
+                    to);
+}
+
 }  // namespace
 
 std::string convert_fragment(const PreludeTarget& target, std::string_view name, Shape from,
@@ -141,6 +260,8 @@ std::string convert_fragment(const PreludeTarget& target, std::string_view name,
                       to);
   }
   if (from.scalar()) return replace_to("\nLITZ_INLINE @T{TO} @N(@V x) { return (@T{TO})x; }\n", to);
+  const std::string by_instruction = integer_conversion(target, from, to);
+  if (!by_instruction.empty()) return by_instruction;
   return replace_to(
       "\nLITZ_INLINE @T{TO} @N(@V x) { return __builtin_convertvector(x, @T{TO}); }\n", to);
 }

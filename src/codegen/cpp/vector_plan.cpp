@@ -72,9 +72,10 @@ bool allowed(KernelAnalysis& analysis, size_t loop, bool outer) {
   return true;
 }
 
-// How well memory is walked along the loop; higher is better.
-int score(KernelAnalysis& analysis, size_t loop, int lanes) {
-  int total = 0;
+// How well memory is walked along the loop; higher is better, below zero is worse than no vectors. The bonus is for
+// arithmetic, which gains whatever memory does.
+int score(KernelAnalysis& analysis, size_t loop, int lanes, int bonus) {
+  int total = bonus;
   const auto add = [&](Index offset, int weight) {
     switch (analysis.walk(offset, loop)) {
       case KernelAnalysis::Walk::kContiguous:
@@ -109,7 +110,6 @@ int score(KernelAnalysis& analysis, size_t loop, int lanes) {
   }
   const Index extent = analysis.extent(loop);
   if (extent.is_constant() && extent.constant() < lanes) total -= 4;
-  total += std::min(20, analysis.work(roots, LoopMask{1} << loop).operations / 4);
   return total;
 }
 
@@ -118,11 +118,13 @@ int score(KernelAnalysis& analysis, size_t loop, int lanes) {
 VectorPlan plan_vectors(KernelAnalysis& analysis, const Program& program, int vector_bytes) {
   const Kernel& kernel = analysis.kernel();
   const int lanes = std::clamp(vector_bytes / main_bytes(analysis, program), 2, 64);
+  const LoopMask all = analysis.outer_mask() | analysis.inner_mask();
+  const int bonus = std::min(20, analysis.work(all_roots(analysis), all).operations / 4);
   VectorPlan plan;
   int best = 0;
   const auto consider = [&](size_t loop, bool outer) {
     if (!allowed(analysis, loop, outer)) return;
-    const int points = score(analysis, loop, lanes);
+    const int points = score(analysis, loop, lanes, bonus);
     if (points > best || (points == best && plan.loop == VectorPlan::kNone)) {
       best = points;
       plan = {loop, outer, lanes};
