@@ -204,7 +204,9 @@ TEST_P(LoweringCases, AgreeWithEager) {
 
 INSTANTIATE_TEST_SUITE_P(Files, LoweringCases,
                          testing::Values("pointwise.txt", "views.txt", "creation.txt",
-                                         "activations.txt", "joins.txt"),
+                                         "activations.txt", "joins.txt", "reductions.txt",
+                                         "normalizations.txt", "losses.txt", "indexing.txt",
+                                         "pools.txt"),
                          [](const auto& info) {
                            return info.param.substr(0, info.param.find('.'));
                          });
