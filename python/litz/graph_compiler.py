@@ -51,18 +51,12 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
     compiled = time.perf_counter()
     for message in result.warnings:
         _warn(message)
-<<<<<<< HEAD
-    if not result.path:
-        return _run_eagerly(gm, kind, "it could not be compiled on this machine")
-    graph = _core.CompiledGraph(result.path, describe_op, captured)
-=======
     try:
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
     except LitzUserError as error:
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
->>>>>>> fix-d
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
     loaded = time.perf_counter()
