@@ -1,4 +1,4 @@
-"""How a case of cases_test.cpp is written: a graph with its inputs as constants, and what eager gives.
+"""How a case of cases_test.cpp is written: a graph, its inputs as constants, and eager's results.
 
 A case is a function that is traced without decompositions and run once. `exact` asks for equal bits
 (any NaN equals any NaN), `close` for equality up to the error of transcendental functions.

@@ -31,6 +31,19 @@ std::string lower_to_text(std::string_view text) {
 
 size_t count_operations(std::string_view graph) { return lower(graph).program.operations().size(); }
 
+TEST(Lowering, EveryRowNamesAnOp) {
+  const SchemaRegistry schemas;
+  for (const std::span<const LoweringRow> family :
+       {pointwise_lowerings(), view_lowerings(), creation_lowerings(), join_lowerings(),
+        reduction_lowerings(), normalization_lowerings(), activation_lowerings(),
+        indexing_lowerings(), pooling_lowerings(), library_lowerings()}) {
+    for (const LoweringRow& row : family) {
+      EXPECT_NE(schemas.find(row.op), nullptr) << row.op;
+      EXPECT_EQ(find_lowering(row.op), row.function) << row.op;
+    }
+  }
+}
+
 TEST(Lowering, ViewsMakeNoOperations) {
   EXPECT_EQ(count_operations(R"(graph(%x: f32[4, 6]) {
   %t: f32[6, 4]{1, 6} = aten::t(%x)
