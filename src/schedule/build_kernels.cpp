@@ -1,6 +1,7 @@
 #include "schedule/build_kernels.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -20,10 +21,12 @@ Substitution as_substitution(const LoopMapping& mapping) {
 class KernelBuilder {
  public:
   KernelBuilder(const Program& program, std::span<const Index> outer, std::span<const Index> inner)
-      : program_(program),
-        exprs_(program.exprs()),
-        outer_(outer.begin(), outer.end()),
-        inner_(inner.begin(), inner.end()) {}
+      : program_(program), exprs_(program.exprs()) {
+    // A loop of extent 1 has no variable: its position is the constant 0.
+    const auto is_loop = [](Index v) { return v.is_symbol(); };
+    std::copy_if(outer.begin(), outer.end(), std::back_inserter(outer_), is_loop);
+    std::copy_if(inner.begin(), inner.end(), std::back_inserter(inner_), is_loop);
+  }
 
   // The expression over the group's variables: loads of values made here are those values, others
   // are by offset.
@@ -117,9 +120,7 @@ class KernelBuilder {
     variables.insert(variables.end(), inner_.begin(), inner_.end());
     std::vector<size_t> boundaries = {outer_.size()};
     LoopMapping total;
-    for (Index v : variables) {
-      if (v.is_symbol()) total.emplace_back(v, v);
-    }
+    for (Index v : variables) total.emplace_back(v, v);
     // Loops are ordered by stride between two rounds: the first splits, the second merges what the
     // order made neighbours.
     for (int round = 0; round < 2; ++round) {

@@ -584,17 +584,23 @@ def compile_direct(program: Program, arguments: list[Tensor], backend: str) -> C
     """The program through the backend without Dynamo's capture: many times faster, and the same compiler."""
     graph = torch.fx.symbolic_trace(program.function())
     torch._dynamo.reset()
-    if backend == "litz":
-        import litz
-
-        if hasattr(litz, "compile_fx"):
-            return litz.compile_fx(graph, arguments)
     return torch._dynamo.lookup_backend(backend)(graph, arguments)
 
 
 def compile_dynamo(program: Program, arguments: list[Tensor], backend: str) -> Callable:
     torch._dynamo.reset()
     return torch.compile(program.function(), backend=backend, dynamic=False)
+
+
+def left_to_eager(backend: str) -> str | None:
+    """Why a graph since the last call was not compiled at all, or None. Litz falls back to eager, whose results are right."""
+    if backend != "litz":
+        return None
+    import litz
+
+    reasons = [graph.eager_reason for graph in litz.report().graphs if graph.eager_reason]
+    litz.reset()
+    return reasons[0] if reasons else None
 
 
 def mismatch(got: Any, want: Tensor, bound: Bound | None, strides: bool) -> str | None:
@@ -648,6 +654,8 @@ def failure(program: Program, settings: Settings) -> str | None:
     except Exception as error:
         text = str(error).strip().splitlines()
         return f"raises {type(error).__name__}: {text[0] if text else ''}"
+    if (reason := left_to_eager(settings.backend)) is not None:
+        return f"not compiled: {reason}"
     if len(results) != len(wanted):
         return f"{len(results)} results, eager has {len(wanted)}"
     for number, (got, want, limit) in enumerate(zip(results, wanted, limits)):
