@@ -78,6 +78,8 @@ CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& option
     CppSource source;
     source.name = i == 0 ? "graph.cpp" : "kernels" + std::to_string(i) + ".cpp";
     source.text = head + bodies[i];
+    source.kernels_begin = head.size();
+    source.kernels_end = source.text.size();
     if (i == 0) source.text += declarations + "\n" + run.text;
     sources.units.push_back(std::move(source));
   }
