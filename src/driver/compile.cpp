@@ -71,6 +71,12 @@ CpuTarget read_target(const Options& options) {
   return target;
 }
 
+std::string pass_names() {
+  std::string names;
+  for (const GraphPass& pass : graph_passes()) names += (names.empty() ? "" : ", ") + std::string(pass.name);
+  return names;
+}
+
 // The graph as the cache sees it: names and source lines are incidental.
 std::string canonical_text(const Graph& graph) {
   Graph copy = graph;
@@ -126,7 +132,7 @@ class Compilation {
     if (options_.verify) verify_graph(graph);
     const std::vector<std::string> disabled = split_list(options_.disable_passes);
     for (const std::string& name : disabled) {
-      if (find_graph_pass(name) == nullptr) throw UserError("option disable_passes: there is no pass '" + name + "'");
+      if (find_graph_pass(name) == nullptr) throw UserError("option disable_passes: there is no pass '" + name + "'; passes are " + pass_names());
     }
     for (const GraphPass& pass : graph_passes()) {
       if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
@@ -303,7 +309,9 @@ class Compilation {
 Compiled compile_graph(const Graph& graph, const Options& options, const std::vector<std::string>& zig_folders) {
   try {
     return Compilation(graph, options, zig_folders).run();
-  } catch (const InternalError& error) {
+  } catch (const UserError&) {
+    throw;
+  } catch (const std::exception& error) {
     throw InternalError(error.what() + reproduce_hint(graph, options));
   }
 }
