@@ -1,5 +1,6 @@
 // The callable that torch.compile gets back.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "driver/interpreted_graph.h"
 #include "graph/op_schema.h"
 #include "python_ops.h"
 #include "runtime/frame.h"
@@ -24,19 +26,21 @@ namespace {
 
 class CompiledGraph {
  public:
-  CompiledGraph(const std::string& path, nb::handle describe_op, nb::handle captured)
+  CompiledGraph(std::shared_ptr<const Executable> executable, std::string path,
+                nb::handle describe_op, nb::handle captured)
       : door_(TorchDoor::get()),
-        artifact_(LoadedArtifact::load(path)),
-        frames_(artifact_->table()),
-        host_(door_.environment, artifact_->table(), take_ops(describe_op)),
+        executable_(std::move(executable)),
+        path_(std::move(path)),
+        frames_(table()),
+        host_(door_.environment, table(), take_ops(describe_op)),
         captured_(nb::steal<nb::tuple>(PySequence_Tuple(captured.ptr()))) {
     if (!captured_.is_valid()) throw nb::python_error();
   }
 
   nb::object call(nb::handle arguments);
 
-  const LitzArtifact& table() const { return artifact_->table(); }
-  const std::string& path() const { return artifact_->path(); }
+  const LitzArtifact& table() const { return executable_->table(); }
+  const std::string& path() const { return path_; }
   nb::list library_ops() const;
   int traverse(visitproc visit, void* arg) const;
   void clear() {
@@ -54,7 +58,8 @@ class CompiledGraph {
   [[noreturn]] void reject(size_t index, const std::string& fault) const;
 
   TorchDoor& door_;
-  std::shared_ptr<const LoadedArtifact> artifact_;
+  std::shared_ptr<const Executable> executable_;
+  std::string path_;  // empty where the graph is interpreted
   FramePool frames_;
   std::vector<nb::object> callables_;
   TorchHost host_;
@@ -206,7 +211,7 @@ nb::object CompiledGraph::call(nb::handle arguments) {
   int status = LITZ_OK;
   {
     nb::gil_scoped_release released;
-    status = run_artifact(table(), run.table(), *frame, *door_.environment->blocks);
+    status = executable_->run(run.table(), *frame, *door_.environment->blocks);
   }
   if (status != LITZ_OK) raise(status, run, python);
   return collect(*frame, inputs);
@@ -271,12 +276,25 @@ void bind_compiled_graph(nb::module_& m) {
       "A compiled graph, loaded. Called with the list of its inputs, which it empties; returns a "
       "tuple. Any number of threads may call it at once.");
   graph
-      .def(nb::init<const std::string&, nb::handle, nb::handle>(), nb::arg("path"),
-           nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
-           "Loads the library at `path`. `describe_op(name, overload)` is called for each library "
-           "op of the artifact and returns a callable that takes all arguments by position, and "
-           "the op's schema. The tensors of `captured` are the artifact's last inputs, the same at "
-           "every call.")
+      .def(
+          "__init__",
+          [](CompiledGraph* self, const std::string& path, nb::handle describe_op,
+             nb::handle captured) {
+            new (self) CompiledGraph(LoadedArtifact::load(path), path, describe_op, captured);
+          },
+          nb::arg("path"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
+          "Loads the library at `path`. `describe_op(name, overload)` is called for each library "
+          "op of the artifact and returns a callable that takes all arguments by position, and "
+          "the op's schema. The tensors of `captured` are the artifact's last inputs, the same at "
+          "every call.")
+      .def(
+          "__init__",
+          [](CompiledGraph* self, const Program& program, nb::handle describe_op,
+             nb::handle captured) {
+            new (self) CompiledGraph(make_interpreted_graph(program), "", describe_op, captured);
+          },
+          nb::arg("program"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
+          "The same for a program that is interpreted.")
       .def_prop_ro("path", &CompiledGraph::path)
       .def_prop_ro("num_inputs", [](const CompiledGraph& g) { return g.table().num_inputs; })
       .def_prop_ro("num_outputs", [](const CompiledGraph& g) { return g.table().num_outputs; })

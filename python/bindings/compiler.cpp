@@ -1,6 +1,7 @@
-// litz._core.compile_graph, option_table and mode_table: the driver.
+// litz._core.compile_graph, Program, option_table and mode_table: the driver.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -14,6 +15,7 @@
 #include "driver/environment.h"
 #include "driver/options.h"
 #include "graph_builder.h"
+#include "ir/print_program.h"
 #include "support/error.h"
 
 namespace nb = nanobind;
@@ -40,7 +42,7 @@ std::map<std::string, OptionValue> read_options(const nb::dict& given) {
   return options;
 }
 
-// (path, report as JSON, warnings); the path is empty where the program has to be interpreted.
+// (path, report as JSON, warnings, program): either a path, or a program to be interpreted.
 nb::tuple compile(GraphBuilder& builder, const nb::dict& given, const std::vector<std::string>& zig_folders) {
   const Options options = make_options(read_options(given), environment_variable);
   Compiled compiled;
@@ -48,7 +50,9 @@ nb::tuple compile(GraphBuilder& builder, const nb::dict& given, const std::vecto
     nb::gil_scoped_release released;
     compiled = compile_graph(builder.graph(), options, zig_folders);
   }
-  return nb::make_tuple(compiled.path, compiled.info, compiled.warnings);
+  // nanobind knows no pointers to constants; nothing in Python changes a program.
+  const auto program = std::const_pointer_cast<Program>(compiled.program);
+  return nb::make_tuple(compiled.path, compiled.info, compiled.warnings, program);
 }
 
 std::string option_table() {
@@ -73,8 +77,11 @@ std::string mode_table() {
 }  // namespace
 
 void bind_compiler(nb::module_& m) {
+  nb::class_<Program>(m, "Program", "A loop-level program that could not be compiled.")
+      .def("__str__", [](const Program& program) { return to_string(program); });
   m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"), nb::arg("zig_folders") = std::vector<std::string>(),
-        "Compiles the graph: (path of the library, report as JSON, warnings).");
+        "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "
+        "is no library the path is empty, and the program is what CompiledGraph interprets.");
   m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
   m.def("option_table", &option_table, "The options as JSON: name, type, default, doc, choices.");
 }

@@ -13,11 +13,19 @@ from litz import _core
 
 @dataclass(frozen=True)
 class CompileResult:
-    """An artifact on disk and what the compiler says about it (see ``report.GraphReport``)."""
+    """An artifact on disk, or where there can be none the program to interpret (``path`` is empty
+    then), and what the compiler says about it (see ``report.GraphReport``)."""
 
     path: str
     info: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
+    """Sentences, each with its details behind a semicolon."""
+    program: _core.Program | None = None
+
+    @property
+    def executable(self) -> str | _core.Program:
+        """What ``_core.CompiledGraph`` takes."""
+        return self.path if self.program is None else self.program
 
 
 def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> CompileResult:
@@ -26,8 +34,8 @@ def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> Co
     Raises LitzUserError for what the user can change, and LitzInternalError, whose message names a
     reproducer file, for a fault in Litz.
     """
-    path, info, warnings = _core.compile_graph(builder, dict(options), _zig_folders())
-    return CompileResult(path, json.loads(info), tuple(warnings))
+    path, info, warnings, program = _core.compile_graph(builder, dict(options), _zig_folders())
+    return CompileResult(path, json.loads(info), tuple(warnings), program)
 
 
 def _zig_folders() -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import fx
 
 from litz import _core, driver
-from litz.errors import LitzInternalError, LitzWarning, UnsupportedGraph
+from litz.errors import LitzInternalError, LitzUserError, LitzWarning, UnsupportedGraph
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
 from litz.report import GraphReport, recorder
@@ -38,9 +38,13 @@ def compile_graph_module(
         return _compile(gm, options, kind)
     except UnsupportedGraph as unsupported:
         return _run_eagerly(gm, kind, str(unsupported))
-    except LitzInternalError as fault:
-        _warn(f"Litz could not compile a graph, which runs in eager PyTorch instead: {fault}")
-        return _run_eagerly(gm, kind, f"of a fault in Litz: {fault}")
+    except LitzUserError:
+        raise
+    except Exception as fault:
+        # Whatever it is: the model runs in eager PyTorch, which is right as well.
+        text = str(fault) if isinstance(fault, LitzInternalError) else repr(fault)
+        _warn(f"Litz could not compile a graph, which runs in eager PyTorch instead: {text}")
+        return _run_eagerly(gm, kind, f"of a fault in Litz: {text}")
 
 
 def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> BoxedCallable:
@@ -51,9 +55,14 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
     compiled = time.perf_counter()
     for message in result.warnings:
         _warn(message)
-    if not result.path:
-        return _run_eagerly(gm, kind, "it could not be compiled on this machine")
-    graph = _core.CompiledGraph(result.path, describe_op, captured)
+    try:
+        graph = _core.CompiledGraph(result.executable, describe_op, captured)
+    except LitzUserError as error:
+        _warn(f"a graph runs in the interpreter, which is slow; {error}")
+        result = driver.compile_graph(builder, {**options, "interpret": True})
+        graph = _core.CompiledGraph(result.executable, describe_op, captured)
+    # Dynamo's wrapper of backward graphs passes on only what the object itself says.
+    graph._boxed_call = True
     loaded = time.perf_counter()
     timings = {"read": read - start, "load": loaded - compiled}
     if not result.info.get("timings"):
@@ -78,8 +87,10 @@ _warned: set[str] = set()
 
 
 def _warn(message: str) -> None:
-    """Warns once for each message: one fault tends to hit many graphs."""
-    if message in _warned:
+    """Warns once for each kind of message, what stands before its details: one fault tends to hit
+    many graphs."""
+    kind = message.partition(";")[0]
+    if kind in _warned:
         return
-    _warned.add(message)
+    _warned.add(kind)
     warnings.warn(message, LitzWarning, stacklevel=2)

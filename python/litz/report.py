@@ -36,9 +36,12 @@ class LibraryCall:
     op: str
     node: str
     reason: str
+    line: str = ""
+    """The line of the user's program, where it is known."""
 
     def __str__(self) -> str:
-        return f"{self.op} ({self.node}): {self.reason}"
+        place = f"{self.node}, {self.line}" if self.line else self.node
+        return f"{self.op} ({place}): {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class GraphReport:
 
     From the compiler come JSON objects with the fields of these classes: ``kernels``,
     ``library_calls``, ``fallbacks``, ``buffers``, ``not_fused``, ``timings`` (stage to seconds),
-    ``source_path`` and ``cached``.
+    ``source_path``, ``cached`` and ``interpreted``.
     """
 
     number: int
@@ -87,7 +90,9 @@ class GraphReport:
     source_path: str = ""
     cached: bool = False
     eager_reason: str = ""
-    """Why the whole graph runs in eager PyTorch; empty where it was compiled."""
+    """Why the whole graph runs in eager PyTorch; empty where it does not."""
+    interpreted: str = ""
+    """Why the graph runs in Litz's interpreter; empty where it does not."""
 
     @staticmethod
     def from_info(number: int, kind: str, info: Mapping[str, Any], timings: Mapping[str, float]) -> GraphReport:
@@ -106,6 +111,7 @@ class GraphReport:
             timings={**timings, **info.get("timings", {})},
             source_path=info.get("source_path", ""),
             cached=info.get("cached", False),
+            interpreted=info.get("interpreted", ""),
         )
 
     @property
@@ -116,8 +122,11 @@ class GraphReport:
         title = f"graph {self.number} ({self.kind})"
         if self.eager_reason:
             return f"{title}: runs in eager PyTorch because {self.eager_reason}"
-        cached = ", from the cache" if self.cached else ""
-        lines = [f"{title}: {len(self.kernels)} kernels, {self.seconds * 1e3:.1f} ms{cached}"]
+        if self.interpreted:
+            lines = [f"{title}: runs in the interpreter because {self.interpreted}"]
+        else:
+            cached = ", from the cache" if self.cached else ""
+            lines = [f"{title}: {len(self.kernels)} kernels, {self.seconds * 1e3:.1f} ms{cached}"]
         for heading, rows in (
             ("kernels", self.kernels),
             ("library calls", self.library_calls),

@@ -1,17 +1,21 @@
 #include "driver/compile.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
-#include <thread>
 
 #include "cache/artifact_cache.h"
 #include "codegen/cpp/cpp_artifact.h"
 #include "driver/environment.h"
 #include "driver/report.h"
+#include "driver/reproducer.h"
+#include "driver/source_id.h"
+#include "driver/stage_options.h"
 #include "driver/trace.h"
 #include "graph/print_graph.h"
 #include "graph/verify_graph.h"
@@ -33,6 +37,7 @@ namespace {
 constexpr int64_t kFormatVersion = 1;
 constexpr const char* kLibrary = "graph.so";
 constexpr const char* kReport = "report.json";
+constexpr size_t kMaxLogInMessage = 1000;
 
 // Seconds by stage, in the order of the pipeline.
 class Timings {
@@ -59,27 +64,17 @@ CompilerVersions& compiler_versions() {
 }
 
 CpuTarget read_target(const Options& options) {
-  Result<CpuTarget> target = CpuTarget::parse(options.target);
-  if (!target) throw UserError("option target: " + target.reason());
-  if (!target->runs_on(CpuTarget::detect())) {
-    throw UserError("option target: this machine cannot run code for " + target->text() + "; it is " + CpuTarget::detect().text());
+  const CpuTarget target = cpu_target(options);
+  if (!target.runs_on(CpuTarget::detect())) {
+    throw UserError("option target: this machine cannot run code for " + target.text() + "; it is " + CpuTarget::detect().text());
   }
-  return *target;
+  return target;
 }
 
-PreludeTarget prelude_target(const CpuTarget& target) {
-  PreludeTarget out;
-  out.avx2 = target.isa != CpuTarget::Isa::kBaseline128;
-  out.avx512 = target.isa == CpuTarget::Isa::kAvx512;
-  out.fma = target.fma;
-  out.f16c = target.f16c;
-  out.vector_bytes = target.vector_bytes;
-  return out;
-}
-
-int translation_units(const Options& options) {
-  if (options.jobs > 0) return static_cast<int>(options.jobs);
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+std::string pass_names() {
+  std::string names;
+  for (const GraphPass& pass : graph_passes()) names += (names.empty() ? "" : ", ") + std::string(pass.name);
+  return names;
 }
 
 // The graph as the cache sees it: names and source lines are incidental.
@@ -98,13 +93,13 @@ class Compilation {
       : graph_(graph), options_(options), zig_folders_(zig_folders), trace_(options.trace) {}
 
   Compiled run() {
-    if (options_.interpret) return interpret("the option interpret asks for it");
+    if (options_.interpret) return interpret(lower(), "the option interpret asks for it");
     const CpuTarget target = read_target(options_);
     Result<HostCompiler> compiler = timings_.measure("find compiler", [&] { return find_compiler(); });
     if (!compiler) {
-      result_.warnings.push_back("no C++ compiler can be used (" + compiler.reason() +
-                                 "), so graphs run in the interpreter, which is slow; install g++, or pip install litz[compiler]");
-      return interpret(compiler.reason());
+      result_.warnings.push_back("no C++ compiler can be used, so graphs run in the interpreter, which is slow; " + compiler.reason() +
+                                 "; install g++, or pip install litz[compiler]");
+      return interpret(lower(), compiler.reason());
     }
     ArtifactCache cache = open_cache();
     const CacheKey key = timings_.measure("key", [&] { return make_key(target, compiler->identity()); });
@@ -114,7 +109,9 @@ class Compilation {
     const Plan plan = schedule(program);
     const CppSources sources = print_sources(plan, target);
     const std::string report = report_plan(plan, sources.kernels, fallbacks_);
-    return build(*compiler, target, cache, key, sources, report);
+    const BuildResult built = build(*compiler, target, cache, key, sources, report);
+    if (!built.ok()) return interpret_instead(program, built);
+    return std::move(result_);
   }
 
  private:
@@ -122,10 +119,7 @@ class Compilation {
 
   Program lower() {
     Graph graph = timings_.measure("graph passes", [&] { return run_passes(); });
-    LoweringOptions lowering;
-    lowering.fallback_everything = options_.fallback_everything;
-    lowering.fallback_ops = split_list(options_.fallback_ops);
-    LoweringResult lowered = timings_.measure("lower", [&] { return lower_graph(graph, lowering); });
+    LoweringResult lowered = timings_.measure("lower", [&] { return lower_graph(graph, lowering_options(options_)); });
     fallbacks_ = std::move(lowered.fallbacks);
     if (trace_.enabled()) trace_.write("program.litz", to_string(lowered.program));
     if (options_.verify) verify_program(lowered.program);
@@ -138,7 +132,7 @@ class Compilation {
     if (options_.verify) verify_graph(graph);
     const std::vector<std::string> disabled = split_list(options_.disable_passes);
     for (const std::string& name : disabled) {
-      if (find_graph_pass(name) == nullptr) throw UserError("option disable_passes: there is no pass '" + name + "'");
+      if (find_graph_pass(name) == nullptr) throw UserError("option disable_passes: there is no pass '" + name + "'; passes are " + pass_names());
     }
     for (const GraphPass& pass : graph_passes()) {
       if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
@@ -151,58 +145,64 @@ class Compilation {
   }
 
   Plan schedule(const Program& program) {
-    ScheduleOptions schedule;
-    schedule.inline_producers = options_.inline_producers;
-    schedule.fuse = options_.fuse;
-    schedule.reuse_memory = options_.reuse_memory;
-    schedule.max_kernel_nodes = static_cast<int>(options_.max_kernel_nodes);
-    Plan plan = timings_.measure("schedule", [&] { return schedule_program(std::make_shared<Program>(program), schedule); });
+    Plan plan = timings_.measure("schedule", [&] { return schedule_program(std::make_shared<Program>(program), schedule_options(options_)); });
     if (trace_.enabled()) trace_.write("plan.txt", to_string(plan));
     return plan;
   }
 
   CppSources print_sources(const Plan& plan, const CpuTarget& target) {
-    CppArtifactOptions printing;
-    printing.target = prelude_target(target);
-    printing.units = translation_units(options_);
-    printing.description = "{\"litz\": \"" + std::string(version()) + "\", \"target\": \"" + target.text() + "\"}";
-    CppSources sources = timings_.measure("print", [&] { return print_cpp_artifact(plan, printing); });
+    CppSources sources = timings_.measure("print", [&] { return print_cpp_artifact(plan, artifact_options(options_, target)); });
     for (const CppSource& unit : sources.units) {
       if (trace_.enabled()) trace_.write(unit.name, unit.text);
     }
     return sources;
   }
 
-  Compiled build(const HostCompiler& compiler, const CpuTarget& target, const ArtifactCache& cache, const CacheKey& key,
-                 const CppSources& sources, const std::string& report) {
+  BuildResult build(const HostCompiler& compiler, const CpuTarget& target, const ArtifactCache& cache, const CacheKey& key,
+                    const CppSources& sources, const std::string& report) {
     SharedLibraryJob job;
     job.target = target;
     job.optimization_level = static_cast<int>(options_.optimization_level);
     job.jobs = translation_units(options_);
     job.time_limit_seconds = options_.compile_time_limit;
-    job.work_folder = cache.work_folder().empty() ? temporary_folder() : cache.work_folder();
     for (const CppSource& unit : sources.units) job.units.push_back({unit.name, unit.text});
-    const std::string folder = make_private_folder(job.work_folder);
-    job.output_path = folder + "/" + kLibrary;
-    const BuildResult built = timings_.measure("build", [&] { return compiler.build(job); });
-    if (trace_.enabled()) trace_.write("build.log", built.log);
-    if (!built.ok()) {
-      std::error_code ignored;
-      std::filesystem::remove_all(folder, ignored);
-      if (built.status == BuildStatus::kCompilerFailed || built.status == BuildStatus::kLinkFailed) {
-        throw InternalError("the C++ compiler rejects generated code; " + built.log.substr(0, 2000));
-      }
-      result_.warnings.push_back("a graph runs in the interpreter, which is slow, because its code could not be compiled: " +
-                                 std::string(build_status_name(built.status)) + "; " + built.log.substr(0, 500));
-      return interpret(built.log);
+    BuildResult built;
+    built.status = BuildStatus::kFileError;
+    for (const std::string& folder : {cache.work_folder(), temporary_folder()}) {
+      if (folder.empty() || !is_for_want_of_room(built)) continue;
+      built = timings_.measure("build", [&] { return build_in(folder, compiler, job); });
     }
-    publish(cache, key, job, sources, report);
-    return std::move(result_);
+    if (trace_.enabled()) trace_.write("build.log", built.log);
+    if (built.ok()) publish(cache, key, job, sources, report);
+    return built;
+  }
+
+  // Another folder may help.
+  static bool is_for_want_of_room(const BuildResult& built) {
+    return !built.ok() && (built.status == BuildStatus::kFileError || built.log.find(std::strerror(ENOSPC)) != std::string::npos);
+  }
+
+  // Sets the job's folders.
+  static BuildResult build_in(const std::string& parent, const HostCompiler& compiler, SharedLibraryJob& job) {
+    BuildResult built;
+    std::error_code error;
+    std::filesystem::create_directories(parent, error);
+    std::string folder = parent + "/litz-XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr) {
+      built.status = BuildStatus::kFileError;
+      built.log = "cannot write to " + parent + ": " + std::strerror(errno) + "; TMPDIR can name another folder";
+      return built;
+    }
+    job.work_folder = parent;
+    job.output_path = folder + "/" + kLibrary;
+    built = compiler.build(job);
+    if (!built.ok()) std::filesystem::remove_all(folder, error);
+    return built;
   }
 
   void publish(const ArtifactCache& cache, const CacheKey& key, const SharedLibraryJob& job, const CppSources& sources, const std::string& report) {
     const std::string folder = std::filesystem::path(job.output_path).parent_path();
-    if (options_.cache) {
+    if (options_.cache && cache.mode() != CacheMode::kOff) {
       std::vector<CacheInput> files;
       files.push_back(CacheInput::from_file(kLibrary, job.output_path));
       files.push_back(CacheInput::from_bytes(kReport, report));
@@ -214,7 +214,7 @@ class Compilation {
         finish(entry->path_of(kLibrary), report, entry->folder, false);
         return;
       }
-      result_.warnings.push_back("the compiled graph could not be kept in the cache: " + entry.reason());
+      result_.warnings.push_back("a compiled graph could not be kept in the cache; " + entry.reason());
     }
     // The library stays where it was built; it is needed as long as the process may load it.
     for (const CppSource& unit : sources.units) std::ofstream(folder + "/" + unit.name, std::ios::binary) << unit.text;
@@ -227,7 +227,7 @@ class Compilation {
     const std::string folder = options_.cache_dir.empty() ? default_cache_folder() : options_.cache_dir;
     ArtifactCache cache = ArtifactCache::open(folder, static_cast<uint64_t>(options_.cache_size_mb) << 20);
     if (options_.cache && cache.mode() == CacheMode::kOff) {
-      result_.warnings.push_back("the cache cannot be used: " + cache.reason());
+      result_.warnings.push_back("the cache cannot be used; " + cache.reason());
     }
     return cache;
   }
@@ -236,6 +236,7 @@ class Compilation {
     KeyBuilder key;
     key.field("format", kFormatVersion);
     key.field("litz", version());
+    key.field("sources", source_id());
     key.field("graph", canonical_text(graph_));
     key.field("compiler", compiler.text());
     for (const OptionRow& row : option_rows()) {
@@ -270,27 +271,28 @@ class Compilation {
     return HostCompiler::find(finding, compiler_versions());
   }
 
-  Compiled interpret(const std::string& reason) {
-    const Program program = lower();
-    const Plan plan = schedule(program);
+  Compiled interpret(const Program& program, const std::string& reason) {
     result_.program = std::make_shared<Program>(program);
     trace_.write("interpreted.txt", reason);
-    finish("", report_plan(plan, {}, fallbacks_), "", false);
+    finish("", report_interpreted(program, fallbacks_, reason), "", false);
     return std::move(result_);
+  }
+
+  // A compiler that rejects code points to a fault in Litz; one that hangs or dies, to the machine.
+  Compiled interpret_instead(const Program& program, const BuildResult& built) {
+    const bool rejected = built.status == BuildStatus::kCompilerFailed || built.status == BuildStatus::kLinkFailed;
+    std::string warning = std::string("the C++ compiler ") + (rejected ? "rejects" : "did not compile") +
+                          " the code of a graph, which runs in the interpreter instead and is slow; " + build_status_name(built.status) +
+                          ": " + built.log.substr(0, kMaxLogInMessage);
+    if (rejected) warning += reproduce_hint(graph_, options_);
+    result_.warnings.push_back(warning);
+    return interpret(program, std::string(build_status_name(built.status)) + "; " + built.log);
   }
 
   void finish(const std::string& path, const std::string& report, const std::string& source_path, bool cached) {
     result_.path = path;
     result_.info = complete_report(report, timings_.seconds(), trace_.enabled() ? trace_.folder() : source_path, cached);
     if (trace_.enabled()) trace_.write("report.json", result_.info);
-  }
-
-  static std::string make_private_folder(const std::string& parent) {
-    std::error_code error;
-    std::filesystem::create_directories(parent, error);
-    std::string pattern = parent + "/litz-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) throw UserError("cannot write to " + parent + "; set TMPDIR or the option cache_dir to a folder that can be written");
-    return pattern;
   }
 
   const Graph& graph_;
@@ -302,24 +304,15 @@ class Compilation {
   std::vector<LoweringNote> fallbacks_;
 };
 
-// Leaves the graph where litz-opt can read it, and says where.
-std::string write_reproducer(const Graph& graph) {
-  std::string pattern = temporary_folder() + "/litz-reproducer-XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) return {};
-  const std::string path = pattern + "/graph.litz";
-  std::ofstream file(path, std::ios::binary);
-  file << to_string(graph);
-  return file ? path : std::string();
-}
-
 }  // namespace
 
 Compiled compile_graph(const Graph& graph, const Options& options, const std::vector<std::string>& zig_folders) {
   try {
     return Compilation(graph, options, zig_folders).run();
-  } catch (const InternalError& error) {
-    const std::string path = write_reproducer(graph);
-    throw InternalError(std::string(error.what()) + (path.empty() ? "" : "; reproduce it with: litz-opt --compile " + path));
+  } catch (const UserError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw InternalError(error.what() + reproduce_hint(graph, options));
   }
 }
 

@@ -14,11 +14,11 @@ namespace litz {
 struct Compiled {
   // The shared library, loaded by runtime/loaded_artifact.h; empty where the graph is to be interpreted.
   std::string path;
-  // JSON for reports: kernels, library_calls, fallbacks, buffers, not_fused, timings, source_path, cached, warnings.
+  // JSON for reports: kernels, library_calls, fallbacks, buffers, not_fused, timings, source_path, cached, interpreted.
   std::string info;
-  // What the interpreter runs, where `path` is empty.
+  // What the interpreter runs (driver/interpreted_graph.h), where `path` is empty.
   std::shared_ptr<const Program> program;
-  // Things the user should know, each a sentence: no compiler, a cache that cannot be used.
+  // Things the user should know, each a sentence whose details follow a semicolon: no compiler, a cache that cannot be used.
   std::vector<std::string> warnings;
 };
 

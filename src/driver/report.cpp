@@ -1,5 +1,7 @@
 #include "driver/report.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 namespace litz {
@@ -25,7 +27,7 @@ Json kernels(const Plan& plan, const std::vector<std::string>& names) {
     Json ops = Json::array();
     for (const std::string& origin : kernel.origins) {
       const std::string node = node_of(origin);
-      if (ops.empty() || ops.back() != node) ops.push_back(node);
+      if (std::find(ops.begin(), ops.end(), node) == ops.end()) ops.push_back(node);
     }
     list.push_back({{"name", i < names.size() ? names[i] : "kernel" + std::to_string(i)},
                     {"ops", ops},
@@ -36,14 +38,30 @@ Json kernels(const Plan& plan, const std::vector<std::string>& names) {
   return list;
 }
 
+void add_library_call(Json& list, const Operation& operation) {
+  const auto* kernel = std::get_if<ExternKernel>(&operation.v);
+  if (kernel == nullptr || !kernel->reason.empty()) return;
+  list.push_back({{"op", kernel->name}, {"node", kernel->node}, {"reason", "the library is the choice for it"}});
+}
+
 Json library_calls(const Plan& plan) {
   Json list = Json::array();
   for (const Step& step : plan.steps) {
-    const auto* operation = std::get_if<OperationId>(&step.v);
-    if (operation == nullptr) continue;
-    const ExternKernel& kernel = std::get<ExternKernel>(plan.program->operations()[*operation].v);
-    if (!kernel.reason.empty()) continue;
-    list.push_back({{"op", kernel.name}, {"node", kernel.node}, {"reason", "the library is the choice for it"}});
+    if (const auto* id = std::get_if<OperationId>(&step.v)) add_library_call(list, plan.program->operations()[*id]);
+  }
+  return list;
+}
+
+Json library_calls(const Program& program) {
+  Json list = Json::array();
+  for (const Operation& operation : program.operations()) add_library_call(list, operation);
+  return list;
+}
+
+Json fallback_list(const std::vector<LoweringNote>& fallbacks) {
+  Json list = Json::array();
+  for (const LoweringNote& note : fallbacks) {
+    list.push_back({{"op", note.op}, {"node", note.node}, {"reason", note.reason}, {"line", note.stack}});
   }
   return list;
 }
@@ -71,16 +89,25 @@ std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel
   Json report;
   report["kernels"] = kernels(plan, kernel_names);
   report["library_calls"] = library_calls(plan);
-  report["fallbacks"] = Json::array();
-  for (const LoweringNote& note : fallbacks) {
-    report["fallbacks"].push_back({{"op", note.op}, {"node", note.node}, {"reason", note.reason}});
-  }
+  report["fallbacks"] = fallback_list(fallbacks);
   report["buffers"] = buffers(plan);
   report["not_fused"] = Json::array();
   for (const NotFused& pair : plan.not_fused) {
     report["not_fused"].push_back({{"first", node_of(pair.producer)}, {"second", node_of(pair.consumer)}, {"reason", pair.reason}});
   }
+  report["interpreted"] = "";
   return report.dump();
+}
+
+std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks, const std::string& reason) {
+  Json report;
+  report["kernels"] = Json::array();
+  report["library_calls"] = library_calls(program);
+  report["fallbacks"] = fallback_list(fallbacks);
+  report["buffers"] = Json::array();
+  report["not_fused"] = Json::array();
+  report["interpreted"] = reason;
+  return report.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string complete_report(const std::string& report, const std::map<std::string, double>& timings, const std::string& source_path,

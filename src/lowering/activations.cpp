@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lowering/activation_rows.h"
+#include "lowering/join_tables.h"
 #include "lowering/view_helpers.h"
 
 namespace litz {
@@ -202,12 +203,7 @@ constexpr LoweringRow kRows[] = {
 }  // namespace
 
 std::span<const LoweringRow> activation_lowerings() {
-  static const std::vector<LoweringRow> rows = [] {
-    std::vector<LoweringRow> joined(std::begin(kRows), std::end(kRows));
-    const std::span<const LoweringRow> backward = activation_backward_rows();
-    joined.insert(joined.end(), backward.begin(), backward.end());
-    return joined;
-  }();
+  static const std::vector<LoweringRow> rows = join_tables({kRows, activation_backward_rows()});
   return rows;
 }
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "lowering/join_rows.h"
+#include "lowering/join_tables.h"
 #include "lowering/view_helpers.h"
 
 namespace litz {
@@ -211,12 +212,8 @@ constexpr LoweringRow kRows[] = {
 }  // namespace
 
 std::span<const LoweringRow> join_lowerings() {
-  static const std::vector<LoweringRow> rows = [] {
-    std::vector<LoweringRow> joined(std::begin(kRows), std::end(kRows));
-    for (const std::span<const LoweringRow> part : {pad_rows(), window_scatter_rows()})
-      joined.insert(joined.end(), part.begin(), part.end());
-    return joined;
-  }();
+  static const std::vector<LoweringRow> rows =
+      join_tables({kRows, pad_rows(), window_scatter_rows()});
   return rows;
 }
 

@@ -33,6 +33,8 @@ std::optional<Unsupported> lower_round_to_decimals(OpCall& call) {
 Expr fraction(Expr x) { return x - truncate(x); }
 Expr sign_of(Expr x) { return x.dtype() == DType::kBool ? x : apply<ExprOp::kSign>(x); }
 Expr square(Expr x) { return x * x; }
+Expr to_radians(Expr x) { return x * (std::numbers::pi / 180); }
+Expr to_degrees(Expr x) { return x * (180 / std::numbers::pi); }
 
 // log(x / (1 - x)), each step rounded, of x pushed into [eps, 1 - eps] where there is an eps.
 std::optional<Unsupported> lower_logit(OpCall& call) {
@@ -109,6 +111,8 @@ constexpr LoweringRow kRows[] = {
     {"aten::trunc", lower_rounding<ExprOp::kTrunc>},
     {"aten::round", lower_rounding<ExprOp::kRound>},
     {"aten::round.decimals", lower_round_to_decimals},
+    {"aten::deg2rad", lower_unary<to_radians>},
+    {"aten::rad2deg", lower_unary<to_degrees>},
     {"aten::frac", lower_unary<fraction>},
     {"aten::sign", lower_unary<sign_of>},
     {"aten::sgn", lower_unary<sign_of>},

@@ -27,13 +27,23 @@ std::optional<Unsupported> lower_masked_fill(OpCall& call) {
   return std::nullopt;
 }
 
+// Of zeros with different signs eager's vector instructions give the second operand.
+Expr larger(Expr a, Expr b) { return maximum(b, a); }
+Expr smaller(Expr a, Expr b) { return minimum(b, a); }
+
 // The lower bound first, so that the upper one wins where they cross; NaN anywhere wins over all.
 std::optional<Unsupported> lower_clamp_between(OpCall& call, bool has_min, bool has_max) {
   const DType dtype = call.result().dtype;
   call.set(0, call.pointwise(call.result(), [&](std::span<const Index> position) {
     Expr value = load_converted(call, "self", position, dtype);
-    if (has_min) value = maximum(value, load_converted(call, "min", position, dtype));
-    if (has_max) value = minimum(value, load_converted(call, "max", position, dtype));
+    if (has_min) {
+      const Expr low = load_converted(call, "min", position, dtype);
+      value = call.is_tensor("min") ? larger(value, low) : maximum(value, low);
+    }
+    if (has_max) {
+      const Expr high = load_converted(call, "max", position, dtype);
+      value = call.is_tensor("max") ? smaller(value, high) : minimum(value, high);
+    }
     return round_result(value, dtype, dtype);
   }));
   return std::nullopt;
@@ -102,10 +112,10 @@ constexpr LoweringRow kRows[] = {
     {"aten::clamp_min.Tensor", lower_clamp_min},
     {"aten::clamp_max", lower_clamp_max},
     {"aten::clamp_max.Tensor", lower_clamp_max},
-    {"aten::maximum", lower_binary<apply<ExprOp::kMax>>},
-    {"aten::minimum", lower_binary<apply<ExprOp::kMin>>},
-    {"aten::max.other", lower_binary<apply<ExprOp::kMax>>},
-    {"aten::min.other", lower_binary<apply<ExprOp::kMin>>},
+    {"aten::maximum", lower_binary<larger>},
+    {"aten::minimum", lower_binary<smaller>},
+    {"aten::max.other", lower_binary<larger>},
+    {"aten::min.other", lower_binary<smaller>},
     {"aten::fmax", lower_binary<prefer_numbers<ExprOp::kMax>>},
     {"aten::fmin", lower_binary<prefer_numbers<ExprOp::kMin>>},
     {"aten::nan_to_num", lower_nan_to_num},

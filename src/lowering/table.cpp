@@ -1,6 +1,7 @@
 #include <unordered_map>
 
 #include "lowering/lowering.h"
+#include "support/error.h"
 
 namespace litz {
 namespace {
@@ -13,7 +14,10 @@ Table build_table() {
        {pointwise_lowerings(), view_lowerings(), creation_lowerings(), join_lowerings(),
         reduction_lowerings(), normalization_lowerings(), activation_lowerings(),
         indexing_lowerings(), pooling_lowerings(), library_lowerings()}) {
-    for (const LoweringRow& row : family) table.emplace(row.op, row.function);
+    for (const LoweringRow& row : family) {
+      const bool is_new = table.emplace(row.op, row.function).second;
+      LITZ_CHECK(is_new, "two lowerings of " + std::string(row.op));
+    }
   }
   return table;
 }

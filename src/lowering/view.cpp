@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lowering/join_tables.h"
 #include "lowering/view_helpers.h"
 
 namespace litz {
@@ -212,12 +213,7 @@ constexpr LoweringRow kRows[] = {
 }  // namespace
 
 std::span<const LoweringRow> view_lowerings() {
-  static const std::vector<LoweringRow> rows = [] {
-    std::vector<LoweringRow> joined(std::begin(kRows), std::end(kRows));
-    const std::span<const LoweringRow> windows = window_view_rows();
-    joined.insert(joined.end(), windows.begin(), windows.end());
-    return joined;
-  }();
+  static const std::vector<LoweringRow> rows = join_tables({kRows, window_view_rows()});
   return rows;
 }
 

@@ -111,8 +111,8 @@ Result<TensorValue> view_diagonal(OpCall& call, size_t output) {
   });
 }
 
-// The order of a buffer's dimensions, outermost first, if its elements lie without gaps.
-std::optional<std::vector<size_t>> dense_order(const Buffer& buffer) {
+// A buffer's dimensions of more than one element, largest stride first.
+std::vector<size_t> order_of_strides(const Buffer& buffer) {
   std::vector<size_t> order(buffer.sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::erase_if(order, [&](size_t i) { return buffer.sizes[i].is_constant(1); });
@@ -120,40 +120,42 @@ std::optional<std::vector<size_t>> dense_order(const Buffer& buffer) {
     return buffer.strides[a] != buffer.strides[b] &&
            prove_less_equal(buffer.strides[b], buffer.strides[a]);
   });
-  std::optional<Index> expected;
-  for (size_t i = order.size(); i-- > 0;) {
-    const Index stride = buffer.strides[order[i]];
-    if (expected ? stride != *expected : !stride.is_constant(1)) return std::nullopt;
-    expected = stride * buffer.sizes[order[i]];
-  }
   return order;
+}
+
+// The coordinates of the element that lies at `place` in the buffer's memory; nullopt where it is
+// not certain that there is one.
+std::optional<std::vector<Index>> coordinates_of_place(const Buffer& buffer, Index place) {
+  IndexContext& indices = place.context();
+  const Index zero = indices.constant(0);
+  if (!prove_nonnegative(place)) return std::nullopt;
+  std::vector<Index> coordinates(buffer.sizes.size(), zero);
+  for (size_t dim : order_of_strides(buffer)) {
+    if (!prove_less(zero, buffer.strides[dim])) return std::nullopt;
+    coordinates[dim] = floor_div(place, buffer.strides[dim]);
+    place = mod(place, buffer.strides[dim]);
+    if (!prove_less(coordinates[dim], buffer.sizes[dim])) return std::nullopt;
+  }
+  return place.is_constant(0) ? std::optional(coordinates) : std::nullopt;
 }
 
 // Sizes and strides over the memory of the base, whose layout is eager's.
 Result<TensorValue> view_as_strided(OpCall& call, size_t output) {
   const TensorValue& base = call.tensor("self");
   const Buffer& buffer = call.program().buffer(base.buffer);
-  const std::optional<std::vector<size_t>> order = dense_order(buffer);
-  if (!order || !base.strided || base.dtype != buffer.dtype)
-    return Unsupported{"the tensor's memory is not one dense block"};
+  if (!base.strided || base.dtype != buffer.dtype)
+    return Unsupported{"the tensor does not lie in memory as in eager"};
   const std::vector<Index>& sizes = call.result(output).sizes;
   const std::vector<Index> strides = call.index_list("stride");
   const Index offset = call.is_none("storage_offset")
                            ? base.strided->offset
                            : call.index("storage_offset") - call.storage_offset(base.buffer);
-  Index last = offset;
-  for (size_t i = 0; i < sizes.size(); ++i) last = last + (sizes[i] - 1) * strides[i];
-  if (!prove_nonnegative(offset) || !prove_less(last, product(call.indices(), buffer.sizes)))
-    return Unsupported{"the window may reach beyond the tensor's memory"};
-  std::vector<Index> ordered;
-  for (size_t dim : *order) ordered.push_back(buffer.sizes[dim]);
-  return call.view(call.whole(base.buffer), sizes, [&](std::span<const Index> position) {
-    const Index linear = offset + dot(call.indices(), position, strides);
-    const std::vector<Index> coordinates = delinearize(linear, ordered);
-    std::vector<Index> in_buffer(buffer.sizes.size(), call.indices().constant(0));
-    for (size_t i = 0; i < order->size(); ++i) in_buffer[(*order)[i]] = coordinates[i];
-    return in_buffer;
-  });
+  const std::vector<Index> position = make_loops(call.indices(), sizes).variables;
+  const std::optional<std::vector<Index>> coordinates =
+      coordinates_of_place(buffer, offset + dot(call.indices(), position, strides));
+  if (!coordinates) return Unsupported{"the window may reach elements that are not the tensor's"};
+  return call.view(call.whole(base.buffer), sizes,
+                   [&](std::span<const Index>) { return *coordinates; });
 }
 
 constexpr LoweringRow kRows[] = {

@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kMaxMembers = 64;
 constexpr size_t kMaxCandidates = 4;
+// Every further pass over a row computes again what the passes before did.
+constexpr uint32_t kMaxStages = 4;
 // A second pass over a row pays only while the row stays in cache.
 constexpr int64_t kMaxRowElements = 256 * 1024;
 
@@ -35,6 +37,7 @@ struct Loops {
 // What a group knows about a buffer that one of its members writes.
 struct Written {
   std::vector<Index> position;  // over the group's variables
+  uint32_t stage = 0;           // the first pass over a row in which the value is known
   bool full = false;            // written in the inner loop (or the group has none)
 };
 
@@ -286,6 +289,10 @@ class Fuser {
       *reason = "it reads a value at another position than it is computed at";
       return false;
     }
+    if (!g.inner.empty() && stage_of(group, c) >= kMaxStages) {
+      *reason = "the rows are walked often enough already";
+      return false;
+    }
     if (crosses_stage_over_long_rows(group, c)) {
       *reason = "the rows are too long to be walked twice from cache";
       return false;
@@ -453,6 +460,16 @@ class Fuser {
     return result_.groups[group].inner.empty() || read == state.reads.end();
   }
 
+  // The pass over a row in which the candidate can be computed.
+  uint32_t stage_of(uint32_t group, const Candidate& c) const {
+    uint32_t stage = 0;
+    for (const Access& access : c.accesses) {
+      const auto written = states_[group].written.find(access.buffer.value);
+      if (written != states_[group].written.end()) stage = std::max(stage, written->second.stage);
+    }
+    return stage;
+  }
+
   // A member that needs a row's result and walks the row again.
   bool crosses_stage_over_long_rows(uint32_t group, const Candidate& c) const {
     const FusionGroup& g = result_.groups[group];
@@ -485,7 +502,8 @@ class Fuser {
                          return depends_on_any(p, g.inner);
                        });
     const bool full = g.inner.empty() || (inner && !c.reduction);
-    state.written[c.output.value] = {std::move(position), full};
+    const uint32_t stage = stage_of(group, c) + (c.reduction ? 1 : 0);
+    state.written[c.output.value] = {std::move(position), stage, full};
     state.nodes += c.nodes;
     g.members.push_back({c.id, std::move(mapping), inner});
     result_.group_of_buffer[c.output.value] = group;

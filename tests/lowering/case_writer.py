@@ -1,4 +1,4 @@
-"""How a case of cases_test.cpp is written: a graph with its inputs as constants, and what eager gives.
+"""How a case of cases_test.cpp is written: a graph, its inputs as constants, and eager's results.
 
 A case is a function that is traced without decompositions and run once. `exact` asks for equal bits
 (any NaN equals any NaN), `close` for equality up to the error of transcendental functions.
@@ -137,9 +137,12 @@ def samples(dtype, seed=0):
             numbers += [-1, -2, -3, -7, -100, -5]
         order = torch.randperm(len(numbers), generator=generator)
         return torch.tensor(numbers, dtype=dtype)[order]
+    # As many as eager's vectorized loops take at once: the loops for what is left over round some
+    # half-precision ops differently.
+    count = 16 if dtype == torch.float64 else 32
     numbers = torch.cat([
         torch.tensor([0.0, -0.0, 1.0, -1.0, inf, -inf, nan, 0.5, -0.5, 2.0, 3.0, -3.0, 2.5, 3.5,
-                      1e-3, 60000.0]),
-        torch.randn(16, generator=generator) * 2,
+                      60000.0]),
+        torch.randn(count - 15, generator=generator) * 2,
     ])
     return numbers[torch.randperm(len(numbers), generator=generator)].to(dtype)

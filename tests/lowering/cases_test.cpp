@@ -194,19 +194,19 @@ TEST_P(LoweringCases, AgreeWithEager) {
   ASSERT_FALSE(cases.empty());
   for (const Case& test : cases) {
     SCOPED_TRACE(test.name);
-    EXPECT_NO_THROW({
-      try {
-        run_case(test);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << error.what();
-      }
-    });
+    try {
+      run_case(test);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, LoweringCases,
                          testing::Values("pointwise.txt", "views.txt", "creation.txt",
-                                         "activations.txt", "joins.txt"),
+                                         "activations.txt", "joins.txt", "reductions.txt",
+                                         "normalizations.txt", "losses.txt", "indexing.txt",
+                                         "pools.txt"),
                          [](const auto& info) {
                            return info.param.substr(0, info.param.find('.'));
                          });

@@ -17,6 +17,7 @@ constexpr int64_t kBlockElements = 4096;       // partial sums are added up afte
 constexpr int64_t kSplitElements = 32 * 1024;  // a reduction is split among threads above this size
 constexpr int64_t kSplitRows = 8;              // ... where there are no more rows than this
 constexpr int kMaxChunks = 128;
+constexpr int64_t kTransposeTile = 64;  // edge of the squares in which transposed reads are turned
 constexpr int kUnrolledWork = 8;  // operations of a loop body that is worth unrolling
 constexpr int kUnroll = 4;
 constexpr int64_t kTaskNanoseconds = 6000;  // least work worth handing to a thread
@@ -49,9 +50,11 @@ class KernelPrinter {
     split_ = wants_split();
   }
 
-  CppKernel print() {
+  CppKernel print(int vector_bytes) {
     body_.push_scope(CppBody::kNoLoop, "");
-    if (plan_.outer) {
+    if (plan_transposes(vector_bytes)) {
+      print_transposes();
+    } else if (plan_.outer) {
       print_rows_and_tiles();
     } else if (split_) {
       print_chunks();
@@ -484,6 +487,106 @@ class KernelPrinter {
     body_.pop_scope(std::string(CppBody::kBlock));
   }
 
+  // ---- transposed reads ----
+
+  // Loads that are contiguous along another outer loop than the vector loop, all the same one, so that square tiles of them can be turned in
+  // registers. False where there are none, or where it cannot be done.
+  bool plan_transposes(int vector_bytes) {
+    if (!plan_.outer || !kernel_.inner.empty() || !kernel_.reductions.empty() || kernel_.sequential) return false;
+    size_t along = VectorPlan::kNone;
+    bool possible = true;
+    std::vector<Expr> loads;
+    visit_postorder(analysis_.outer_roots(), [&](Expr e) {
+      // Loads under a condition must not happen ahead of it.
+      if (e.op() == ExprOp::kMasked) possible = false;
+      if (e.op() != ExprOp::kLoad || !e.operands().empty()) return;
+      if ((analysis_.depends(e) >> plan_.loop & 1) == 0) return;
+      const Index offset = e.coordinates()[0];
+      if (analysis_.walk(offset, plan_.loop) == KernelAnalysis::Walk::kContiguous) return;
+      const int64_t bytes = size_of(register_dtype(e.dtype()));
+      if (bytes < 4 || bytes * plan_.lanes != vector_bytes) return;
+      for (size_t loop : rows_) {
+        if (analysis_.walk(offset, loop) != KernelAnalysis::Walk::kContiguous) continue;
+        if (along != VectorPlan::kNone && along != loop) possible = false;
+        along = loop;
+        loads.push_back(e);
+        return;
+      }
+    });
+    if (!possible || loads.empty()) return false;
+    const auto long_enough = [&](size_t loop) { return !extent(loop).is_constant() || extent(loop).constant() >= plan_.lanes; };
+    if (!long_enough(along) || !long_enough(plan_.loop)) return false;
+    transposed_ = std::move(loads);
+    along_ = along;
+    rows_.erase(std::find(rows_.begin(), rows_.end(), along));
+    return true;
+  }
+
+  // One item is a rectangle of kTransposeTile by kTransposeTile iterations of the two loops, for one iteration of the others.
+  void print_transposes() {
+    const std::string size = text(kTransposeTile);
+    const std::string lanes = text(plan_.lanes);
+    const std::string width = body_index(extent(plan_.loop));
+    const std::string height = body_index(extent(along_));
+    const std::string across = "((" + width + " + " + text(kTransposeTile - 1) + ") / " + size + ")";
+    const std::string down = "((" + height + " + " + text(kTransposeTile - 1) + ") / " + size + ")";
+    body_.push_iteration_scope();
+    body_.out().line("const " + i64_ + " from = it % " + across + " * " + size + ";");
+    body_.out().line("const " + i64_ + " to = from + " + size + " < " + width + " ? from + " + size + " : " + width + ";");
+    body_.out().line("const " + i64_ + " top = it / " + across + " % " + down + " * " + size + ";");
+    body_.out().line("const " + i64_ + " bottom = top + " + size + " < " + height + " ? top + " + size + " : " + height + ";");
+    decode_rows("(it / (" + across + " * " + down + "))");
+    for (size_t loop : rows_) bind(loop);
+    body_.out().line(i64_ + " u = top;");
+
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.out().line(i64_ + " v = from;");
+    body_.push_scope(CppBody::kNoLoop, "");
+    print_turned_tile();
+    body_.pop_scope("for (; v + " + lanes + " <= to; v += " + lanes + ")");
+    body_.push_scope(along_, "w");
+    print_vector_body("(to - v)");
+    body_.pop_scope("for (" + i64_ + " w = u; v < to && w < u + " + lanes + "; ++w)");
+    body_.pop_scope("for (; u + " + lanes + " <= bottom; u += " + lanes + ")");
+
+    body_.push_scope(along_, "u");
+    print_tile_loop(false, [&] { print_outer_stores(); });
+    body_.pop_scope("for (; u < bottom; ++u)");
+    pop_rows("for (" + i64_ + " it = begin; it < end; ++it)");
+    total_ = body_index(count(rows_)) + " * " + across + " * " + down;
+    grain_ = grain(text(kTransposeTile * kTransposeTile));
+  }
+
+  void print_turned_tile() {
+    const std::string lanes = text(plan_.lanes);
+    std::vector<std::string> tiles;
+    for (Expr load : transposed_) {
+      const DType dtype = register_dtype(load.dtype());
+      const std::string tile = body_.fresh("tile");
+      tiles.push_back(tile);
+      body_.out().line(prelude_.type(dtype, plan_.lanes) + " " + tile + "[" + lanes + "];");
+      body_.push_scope(along_, "u");
+      body_.push_scope(plan_.loop, "(v + j)");
+      const std::string loaded = body_.load_along(load, plan_.lanes);
+      body_.pop_scope("");
+      body_.pop_scope("");
+      body_.out().line("for (int j = 0; j < " + lanes + "; ++j) " + tile + "[j] = " + loaded + ";");
+      body_.out().line(prelude_.transpose(dtype, plan_.lanes) + "(" + tile + ");");
+    }
+    body_.push_scope(along_, "(u + i)");
+    body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "");
+    for (size_t k = 0; k < tiles.size(); ++k) body_.define_vector(transposed_[k], tiles[k] + "[i]");
+    print_outer_stores();
+    body_.pop_scope("");
+    body_.pop_scope("for (int i = 0; i < " + lanes + "; ++i)");
+  }
+
+  void print_vector_body(const std::string& valid) {
+    body_.push_vector_scope(plan_.loop, "v", plan_.lanes, valid);
+    print_outer_stores();
+    body_.pop_scope("");
+  }
+
   // ---- the whole function
   // -------------------------------------------------------------------------------------------------------------
 
@@ -597,6 +700,8 @@ class KernelPrinter {
   std::vector<size_t> rows_;
   std::vector<size_t> inner_;
   std::vector<Accumulator> accumulators_;
+  std::vector<Expr> transposed_;  // loads that are turned in registers
+  size_t along_ = VectorPlan::kNone;  // the loop they are contiguous along
   bool split_ = false;
   std::string total_;
   std::string grain_;
@@ -608,7 +713,7 @@ class KernelPrinter {
 
 CppKernel print_cpp_kernel(const Program& program, const Kernel& kernel, Prelude& prelude,
                            const PreludeTarget& target) {
-  return KernelPrinter(program, kernel, prelude, target.vector_bytes).print();
+  return KernelPrinter(program, kernel, prelude, target.vector_bytes).print(target.vector_bytes);
 }
 
 }  // namespace litz
