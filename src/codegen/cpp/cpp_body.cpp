@@ -347,10 +347,16 @@ CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
     case ExprOp::kMasked:
       return masked_scalar(e, scope);
     case ExprOp::kCheckIndex: {
-      arguments_.set_checks_indices();
+      arguments_.set_checks_values();
       return define(scope, type,
                     call("checked_index", {find(e.operand(0))->text, index(e.index()), "status"}),
                     false);
+    }
+    case ExprOp::kCheckDivisor: {
+      arguments_.set_checks_values();
+      const Value divisor = *find(e.operand(0));
+      scope.text.line("if (" + divisor.text + " == 0) division_by_zero(status);");
+      return divisor;
     }
     default: {
       std::vector<CppOperand> operands;
@@ -415,6 +421,17 @@ CppBody::Value CppBody::compute_vector(Expr e, Scope& scope) {
       return load_vector(e, scope);
     case ExprOp::kCheckIndex:
       return lane_by_lane(e, scope);
+    case ExprOp::kCheckDivisor: {
+      arguments_.set_checks_values();
+      const Value divisor = *find(e.operand(0));
+      const int bytes = bytes_of(e);
+      std::string zero = divisor.text + " == 0";
+      if (!valid_.empty())
+        zero = "(" + zero + ") & " + call(prelude_.first_lanes(bytes, lanes_), {valid_});
+      scope.text.line("if (" + call(prelude_.any(bytes, lanes_), {zero}) +
+                      ") division_by_zero(status);");
+      return divisor;
+    }
     case ExprOp::kMasked:
       return masked_vector(e, scope);
     case ExprOp::kReduced: {
