@@ -13,21 +13,13 @@ import torch
 from torch._decomp import get_decompositions
 
 _OPS = (
+    "_weight_norm_interface",
     "binary_cross_entropy",
-    "binary_cross_entropy_backward",
-    "elu_backward",
-    "glu_backward",
-    "hardtanh_backward",
-    "huber_loss",
-    "huber_loss_backward",
-    "leaky_relu_backward",
-    "mse_loss",
-    "mse_loss_backward",
-    "nll_loss_backward",
-    "nll_loss_forward",
-    "smooth_l1_loss",
-    "smooth_l1_loss_backward",
-    "softplus_backward",
+    "logit_backward",
+    "soft_margin_loss",
+    "soft_margin_loss_backward",
+    "special_entr",
+    "trace",
 )
 
 

@@ -67,8 +67,9 @@ class KernelBuilder {
       kernel_.origins.push_back(program_.operations()[inside].origin);
       add_saved(std::get<Pointwise>(program_.operations()[inside].v).output);
     }
-    kernel_.origins.push_back(program_.operations()[id].origin);
+    add_origin(program_.operations()[id].origin);
   }
+  void add_origin(const std::string& origin) { kernel_.origins.push_back(origin); }
 
   // The buffer is neither written nor read.
   void add_saved(BufferId id) {
@@ -330,7 +331,7 @@ std::vector<Kernel> build_scatter(const Program& program, const FusionGroup& gro
   std::vector<Kernel> kernels;
   if (op.initial.valid()) {
     KernelBuilder builder(program, op.initial_loops.variables, {});
-    builder.add_origins(id, absorbed);
+    builder.add_origin(operation.origin);
     KernelStore store;
     store.buffer = op.output;
     store.offset = builder.offset_of(op.output, op.initial_loops.variables);

@@ -456,8 +456,12 @@ class Fuser {
           (access.runtime || rewrite_all(substitution, access.position) != own))
         return false;
     }
-    // A later stage would read what an earlier one has overwritten.
-    return result_.groups[group].inner.empty() || read == state.reads.end();
+    // What is stored once for a row is stored after its last stage; a store inside the row would
+    // overwrite what a later stage reads.
+    const std::vector<Index>& inner = result_.groups[group].inner;
+    return read == state.reads.end() || std::none_of(own.begin(), own.end(), [&](Index p) {
+             return depends_on_any(p, inner);
+           });
   }
 
   // The pass over a row in which the candidate can be computed.

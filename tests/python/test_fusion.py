@@ -108,6 +108,32 @@ def test_linear_then_gelu_is_a_library_call_and_a_kernel() -> None:
     assert not explanation.fallbacks
 
 
+def test_lstm_cell_is_one_kernel() -> None:
+    """The gates are windows of one value, which is computed where they are read."""
+
+    def cell(step: Tensor, state: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        i, f, g, o = (step + state).chunk(4, dim=-1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return torch.sigmoid(o) * torch.tanh(c), c
+
+    assert_one_kernel(explain(cell, torch.randn(16, 256), torch.randn(16, 256), torch.randn(16, 64)))
+
+
+def test_value_that_a_library_call_reads_is_computed_once() -> None:
+    def block(x: Tensor, w: Tensor) -> Tensor:
+        y = torch.tanh(x) * 2
+        return F.linear(y, w) + y
+
+    explanation = explain(block, torch.randn(32, 64), torch.randn(64, 64))
+    assert [kernel.ops for kernel in explanation.kernels] == [("tanh", "mul"), ("add",)], str(explanation)
+
+
+def test_running_statistics_are_part_of_the_normalization() -> None:
+    module = torch.nn.BatchNorm2d(8)
+    explanation = explain(lambda x: F.relu(module(x)), torch.randn(4, 8, 6, 6))
+    assert sum(1 for kernel in explanation.kernels if kernel.reads > 16) == 1, str(explanation)
+
+
 def test_dead_code_makes_no_kernel() -> None:
     def with_dead_code(x: Tensor) -> Tensor:
         torch.exp(x).sum()
