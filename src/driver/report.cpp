@@ -1,5 +1,7 @@
 #include "driver/report.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 namespace litz {
@@ -25,7 +27,7 @@ Json kernels(const Plan& plan, const std::vector<std::string>& names) {
     Json ops = Json::array();
     for (const std::string& origin : kernel.origins) {
       const std::string node = node_of(origin);
-      if (ops.empty() || ops.back() != node) ops.push_back(node);
+      if (std::find(ops.begin(), ops.end(), node) == ops.end()) ops.push_back(node);
     }
     list.push_back({{"name", i < names.size() ? names[i] : "kernel" + std::to_string(i)},
                     {"ops", ops},

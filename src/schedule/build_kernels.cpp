@@ -26,6 +26,7 @@ class KernelBuilder {
     const auto is_loop = [](Index v) { return v.is_symbol(); };
     std::copy_if(outer.begin(), outer.end(), std::back_inserter(outer_), is_loop);
     std::copy_if(inner.begin(), inner.end(), std::back_inserter(inner_), is_loop);
+    kernel_.bytes_saved = program.indices().constant(0);
   }
 
   // The expression over the group's variables: loads of values made here are those values, others
@@ -59,7 +60,23 @@ class KernelBuilder {
   }
 
   void define(BufferId buffer, Expr value) { values_[buffer.value] = value; }
-  void add_origin(const std::string& origin) { kernel_.origins.push_back(origin); }
+  // Names the operation, and those computed inside it, as parts of the kernel.
+  void add_origins(OperationId id, const AbsorbedOperations& absorbed) {
+    for (OperationId inside : absorbed[id]) {
+      if (!named_.insert(inside.value).second) continue;
+      kernel_.origins.push_back(program_.operations()[inside].origin);
+      add_saved(std::get<Pointwise>(program_.operations()[inside].v).output);
+    }
+    kernel_.origins.push_back(program_.operations()[id].origin);
+  }
+
+  // The buffer is neither written nor read.
+  void add_saved(BufferId id) {
+    const Buffer& buffer = program_.buffer(id);
+    const Index bytes = product(program_.indices(), buffer.sizes) * size_of(buffer.dtype);
+    kernel_.bytes_saved = kernel_.bytes_saved + bytes * 2;
+  }
+
   void set_sequential() { kernel_.sequential = true; }
   ExprContext& exprs() { return exprs_; }
 
@@ -189,7 +206,8 @@ class KernelBuilder {
       return strides[a] >= 0 && strides[b] >= 0 && strides[a] > strides[b];
     };
     insertion_sort(order, 0, boundary, by_stride);
-    insertion_sort(order, boundary, order.size(), by_stride);
+    // A scan goes through its inner loops in order.
+    if (!runs_in_order()) insertion_sort(order, boundary, order.size(), by_stride);
     std::vector<Index> renumbered(order.size());
     Substitution renumber;
     for (size_t i = 0; i < order.size(); ++i) {
@@ -211,6 +229,11 @@ class KernelBuilder {
     }
   }
 
+  bool runs_in_order() const {
+    return std::any_of(kernel_.reductions.begin(), kernel_.reductions.end(),
+                       [](const KernelReduction& r) { return r.running; });
+  }
+
   void collect_accesses() {
     std::unordered_set<uint32_t> seen;
     visit_postorder(roots(), [&](Expr e) {
@@ -230,6 +253,7 @@ class KernelBuilder {
   Kernel kernel_;
   std::unordered_map<uint32_t, Expr> values_;  // by buffer
   std::unordered_map<Expr, uint32_t> stages_;
+  std::unordered_set<uint32_t> named_;  // absorbed operations among the origins
 };
 
 Index row_major_position(IndexContext& context, const LoopNest& loops) {
@@ -237,20 +261,17 @@ Index row_major_position(IndexContext& context, const LoopNest& loops) {
 }
 
 Kernel build_loops(const Program& program, const FusionGroup& group,
-                   const std::vector<bool>& needed) {
+                   const std::vector<bool>& needed, const AbsorbedOperations& absorbed) {
   IndexContext& context = program.indices();
   KernelBuilder builder(program, group.outer, group.inner);
-  Index saved = context.constant(0);
   for (const GroupMember& member : group.members) {
     const Operation& operation = program.operations()[member.operation];
-    builder.add_origin(operation.origin);
+    builder.add_origins(member.operation, absorbed);
     Substitution at = as_substitution(member.mapping);
     const auto finish = [&](BufferId output, const LoopNest& loops, Expr value, bool inner) {
       builder.define(output, value);
-      const Buffer& buffer = program.buffer(output);
-      const Index bytes = product(context, buffer.sizes) * size_of(buffer.dtype);
       if (!needed[output.value]) {
-        saved = saved + bytes * 2;
+        builder.add_saved(output);
         return;
       }
       std::vector<Index> position;
@@ -277,16 +298,16 @@ Kernel build_loops(const Program& program, const FusionGroup& group,
     const uint32_t number = builder.add_reduction(std::move(reduction));
     finish(op.output, op.loops, builder.exprs().reduced(number, dtype), false);
   }
-  Kernel kernel = builder.finish();
-  kernel.bytes_saved = saved;
-  return kernel;
+  return builder.finish();
 }
 
-Kernel build_scan(const Program& program, const FusionGroup& group) {
-  const Operation& operation = program.operations()[group.members[0].operation];
+Kernel build_scan(const Program& program, const FusionGroup& group,
+                  const AbsorbedOperations& absorbed) {
+  const OperationId id = group.members[0].operation;
+  const Operation& operation = program.operations()[id];
   const Scan& op = std::get<Scan>(operation.v);
   KernelBuilder builder(program, group.outer, group.inner);
-  builder.add_origin(operation.origin);
+  builder.add_origins(id, absorbed);
   KernelReduction reduction;
   reduction.kind = op.kind == ScanKind::kSum ? ReductionKind::kSum : ReductionKind::kProd;
   reduction.value = builder.rewrite(op.value, {});
@@ -298,29 +319,27 @@ Kernel build_scan(const Program& program, const FusionGroup& group) {
   store.value = builder.exprs().reduced(number, op.value.dtype());
   store.inner = true;
   builder.add_store(std::move(store));
-  Kernel kernel = builder.finish();
-  kernel.bytes_saved = program.indices().constant(0);
-  return kernel;
+  return builder.finish();
 }
 
-std::vector<Kernel> build_scatter(const Program& program, const FusionGroup& group) {
-  const Operation& operation = program.operations()[group.members[0].operation];
+std::vector<Kernel> build_scatter(const Program& program, const FusionGroup& group,
+                                  const AbsorbedOperations& absorbed) {
+  const OperationId id = group.members[0].operation;
+  const Operation& operation = program.operations()[id];
   const Scatter& op = std::get<Scatter>(operation.v);
-  const Index nothing = program.indices().constant(0);
   std::vector<Kernel> kernels;
   if (op.initial.valid()) {
     KernelBuilder builder(program, op.initial_loops.variables, {});
-    builder.add_origin(operation.origin);
+    builder.add_origins(id, absorbed);
     KernelStore store;
     store.buffer = op.output;
     store.offset = builder.offset_of(op.output, op.initial_loops.variables);
     store.value = builder.rewrite(op.initial, {});
     builder.add_store(std::move(store));
     kernels.push_back(builder.finish());
-    kernels.back().bytes_saved = nothing;
   }
   KernelBuilder builder(program, op.loops.variables, {});
-  builder.add_origin(operation.origin);
+  builder.add_origins(id, absorbed);
   builder.set_sequential();
   KernelStore store;
   store.buffer = op.output;
@@ -330,27 +349,27 @@ std::vector<Kernel> build_scatter(const Program& program, const FusionGroup& gro
   store.mode = op.mode;
   builder.add_store(std::move(store));
   kernels.push_back(builder.finish());
-  kernels.back().bytes_saved = nothing;
   return kernels;
 }
 
 }  // namespace
 
 std::vector<Kernel> build_kernels(const Program& program, const FusionGroup& group,
-                                  const std::vector<bool>& needed) {
+                                  const std::vector<bool>& needed,
+                                  const AbsorbedOperations& absorbed) {
   switch (group.kind) {
     case FusionGroup::Kind::kLoops: {
       std::vector<Kernel> kernels;
-      kernels.push_back(build_loops(program, group, needed));
+      kernels.push_back(build_loops(program, group, needed, absorbed));
       return kernels;
     }
     case FusionGroup::Kind::kScan: {
       std::vector<Kernel> kernels;
-      kernels.push_back(build_scan(program, group));
+      kernels.push_back(build_scan(program, group, absorbed));
       return kernels;
     }
     case FusionGroup::Kind::kScatter:
-      return build_scatter(program, group);
+      return build_scatter(program, group, absorbed);
     case FusionGroup::Kind::kExtern:
       break;
   }

@@ -8,9 +8,13 @@
 
 namespace litz {
 
+// For each operation those that are computed inside it.
+using AbsorbedOperations = IdVector<OperationId, std::vector<OperationId>>;
+
 // The kernels of one group, in order: one, or for a scatter one that writes the initial values and
 // one that scatters. `needed[buffer]` tells which buffers have to be in memory.
 std::vector<Kernel> build_kernels(const Program& program, const FusionGroup& group,
-                                  const std::vector<bool>& needed);
+                                  const std::vector<bool>& needed,
+                                  const AbsorbedOperations& absorbed);
 
 }  // namespace litz

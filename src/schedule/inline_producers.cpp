@@ -13,7 +13,7 @@ constexpr int kTrivialWork = 12;
 constexpr int kCopyWork = 3;
 constexpr int kBroadcastWork = 6;
 constexpr int kBroadcastLoads = 2;
-constexpr int kSoleUseNodes = 48;  // of producer and consumer together
+constexpr int kMovedNodes = 48;    // of producer and consumer together
 constexpr int kMaxNodes = 160;     // of a consumer after inlining
 
 // The expressions of an operation that may hold loads of producers.
@@ -43,21 +43,26 @@ Index iterations(IndexContext& context, const Operation& operation) {
 }
 
 struct Use {
-  OperationId first_user;
-  uint32_t users = 0;      // loop operations that load it
-  uint32_t positions = 0;  // distinct loads over all users
+  Index reads;        // elements that loop operations load, all distinct loads together
+  bool kept = false;  // has to be in memory: a library op reads it, or it is an output
 };
 
 class Inliner {
  public:
-  explicit Inliner(const Program& program) : program_(program), uses_(program.buffers().size()) {
+  explicit Inliner(const Program& program) : program_(program) {
+    uses_.resize(program.buffers().size());
+    absorbed_.resize(program.operations().size());
     collect_uses();
   }
 
-  Program run() {
+  InlinedProgram run() {
     for (size_t i = 0; i < program_.operations().size(); ++i)
       rewrite(OperationId(static_cast<uint32_t>(i)));
-    return std::move(program_);
+    for (std::vector<OperationId>& operations : absorbed_) {
+      std::sort(operations.begin(), operations.end());
+      operations.erase(std::unique(operations.begin(), operations.end()), operations.end());
+    }
+    return {std::move(program_), std::move(absorbed_)};
   }
 
  private:
@@ -72,19 +77,22 @@ class Inliner {
       Operation& operation = program_.operations()[id];
       std::vector<Expr> expressions;
       for (Expr* root : roots(operation)) expressions.push_back(*root);
-      std::unordered_set<uint32_t> seen;
+      const Index each = iterations(program_.indices(), operation);
       visit_postorder(expressions, [&](Expr e) {
         if (e.op() != ExprOp::kLoad) return;
-        Use& use = uses_[e.buffer().value];
-        ++use.positions;
-        if (seen.insert(e.buffer().value).second) {
-          if (use.users++ == 0) use.first_user = id;
-        }
+        Index& reads = uses_[e.buffer()].reads;
+        reads = reads.valid() ? reads + each : each;
       });
+      if (std::holds_alternative<ExternKernel>(operation.v)) {
+        for (BufferId read : buffers_read(operation)) uses_[read].kept = true;
+      }
       for (BufferId written : buffers_written(operation)) {
         if (program_.buffer(written).kind == BufferKind::kInput)
           overwritten_at_[written.value] = id.value;
       }
+    }
+    for (const ProgramOutput& output : program_.outputs) {
+      if (const auto* view = std::get_if<BufferView>(&output.v)) uses_[view->buffer].kept = true;
     }
   }
 
@@ -114,10 +122,11 @@ class Inliner {
     IndexContext& context = program_.indices();
     const Index elements = product(context, buffer.sizes);
     const Index reads = iterations(context, program_.operations()[consumer]);
-    const Use& use = uses_[load.buffer().value];
+    const Use& use = uses_[load.buffer()];
+    if (use.kept) return false;
     // The parts of a concatenation are masked loads that share out the iterations among them.
-    if (use.users == 1 && use.positions == 1 && consumer_nodes + cost.nodes <= kSoleUseNodes &&
-        (consumer_masked || prove_less_equal(reads, elements))) {
+    if (consumer_nodes + cost.nodes <= kMovedNodes &&
+        (prove_less_equal(use.reads, elements) || (consumer_masked && use.reads == reads))) {
       return true;
     }
     return cost.work <= kBroadcastWork && cost.loads <= kBroadcastLoads && !cost.runtime_indices &&
@@ -165,6 +174,10 @@ class Inliner {
             if (!should_inline(producer, program_.buffer(buffer), id, original, nodes, masked))
               return {};
             nodes += producer.cost.nodes;
+            std::vector<OperationId>& absorbed = absorbed_[id];
+            const std::vector<OperationId>& before = absorbed_[producer.id];
+            absorbed.insert(absorbed.end(), before.begin(), before.end());
+            absorbed.push_back(producer.id);
             return body_at(producer, position, runtime);
           });
       *root = rewriter.apply(*root);
@@ -176,13 +189,14 @@ class Inliner {
   }
 
   Program program_;
-  std::vector<Use> uses_;
+  IdVector<BufferId, Use> uses_;
+  IdVector<OperationId, std::vector<OperationId>> absorbed_;
   std::unordered_map<uint32_t, Producer> producers_;       // by buffer
   std::unordered_map<uint32_t, uint32_t> overwritten_at_;  // input buffer -> operation
 };
 
 }  // namespace
 
-Program inline_producers(const Program& program) { return Inliner(program).run(); }
+InlinedProgram inline_producers(const Program& program) { return Inliner(program).run(); }
 
 }  // namespace litz

@@ -3,16 +3,25 @@
 // A producer is computed at its uses instead of being stored where that does no harm:
 //   trivial    no memory is read and few operations are done (full, arange, masks of positions)
 //   copy-like  one element is read and at most a cast or a cheap operation applied
-//   sole use   one operation reads it, at one position, no more often than there are elements
+//   moved      nobody else needs it in memory, and all its readers together read no more elements
+//              than it has, so no element is computed twice
 //   broadcast  a few cheap operations on a few elements, read along a larger loop nest
 // Everything else is left to fuse_loops, which computes a value once and shares it.
 #pragma once
+
+#include <vector>
 
 #include "ir/program.h"
 #include "schedule/schedule.h"
 
 namespace litz {
 
-Program inline_producers(const Program& program);
+struct InlinedProgram {
+  Program program;
+  // For each operation those that are computed inside it, in program order.
+  IdVector<OperationId, std::vector<OperationId>> absorbed;
+};
+
+InlinedProgram inline_producers(const Program& program);
 
 }  // namespace litz

@@ -37,7 +37,13 @@ std::vector<bool> needed_buffers(const Program& program, const std::vector<Opera
 }  // namespace
 
 Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOptions& options) {
-  if (options.inline_producers) program = std::make_shared<Program>(inline_producers(*program));
+  AbsorbedOperations absorbed;
+  absorbed.resize(program->operations().size());
+  if (options.inline_producers) {
+    InlinedProgram inlined = inline_producers(*program);
+    program = std::make_shared<Program>(std::move(inlined.program));
+    absorbed = std::move(inlined.absorbed);
+  }
   const std::vector<OperationId> operations = live_operations(*program);
   FusionResult fusion = fuse_loops(*program, operations, options);
   const std::vector<bool> needed = needed_buffers(*program, operations, fusion);
@@ -51,7 +57,7 @@ Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOpti
       plan.steps.push_back({group.members[0].operation});
       continue;
     }
-    for (Kernel& kernel : build_kernels(*program, group, needed)) {
+    for (Kernel& kernel : build_kernels(*program, group, needed, absorbed)) {
       plan.steps.push_back({plan.kernels.push_back(std::move(kernel))});
     }
   }

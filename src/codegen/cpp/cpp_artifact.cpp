@@ -63,7 +63,7 @@ CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& option
   const size_t units = std::max<size_t>(1, std::min<size_t>(static_cast<size_t>(options.units), functions.size()));
   std::vector<std::string> bodies(units);
   std::vector<size_t> sizes(units, 0);
-  sizes[0] = run.text.size() / 4;  // calls compile faster than loops
+  sizes[0] = run.text.size() / 6;  // calls compile faster than loops
   std::string declarations;
   for (const KernelFunction& function : functions) {
     const std::string text = replace_all(function.text, kKernelName, function.name);

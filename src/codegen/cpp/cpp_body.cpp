@@ -587,7 +587,12 @@ void CppBody::store(const KernelStore& store) { store_to(store, false); }
 void CppBody::store_to(const KernelStore& store, bool streaming) {
   DType dtype = arguments_.program().buffer(store.buffer).dtype;
   const bool is_bool = dtype == DType::kBool;
-  std::unordered_map<Index, std::string> runtime;
+  // A store of a half rounds, so what is rounded for the store alone is stored as it is.
+  Expr source = store.value;
+  if (is_half(dtype) && store.mode == StoreMode::kStore && source.op() == ExprOp::kCast &&
+      source.operand(0).dtype() == DType::kFloat32 && find(source) == nullptr) {
+    source = source.operand(0);
+  }
   const bool runtime_varies =
       std::any_of(store.runtime_indices.begin(), store.runtime_indices.end(),
                   [&](Expr o) { return varies(o); });
@@ -610,7 +615,7 @@ void CppBody::store_to(const KernelStore& store, bool streaming) {
     return call(prelude_.function(fn, register_dtype(dtype), lanes), {old, value});
   };
   if (lanes_ == 1) {
-    std::string value = scalar(store.value);
+    std::string value = scalar(source);
     const std::string at = address(store.buffer, offset_text([&](Expr e) { return scalar(e); }));
     if (store.mode != StoreMode::kStore) {
       LITZ_CHECK(!is_bool, "a scatter of bools only stores");
@@ -624,7 +629,7 @@ void CppBody::store_to(const KernelStore& store, bool streaming) {
     }
     return;
   }
-  std::string value = is_bool ? mask(store.value, 1) : vector(store.value);
+  std::string value = is_bool ? mask(source, 1) : vector(source);
   const bool contiguous = !runtime_varies && analysis_.walk(store.offset, vector_loop_) ==
                                                  KernelAnalysis::Walk::kContiguous;
   if (contiguous) {

@@ -13,6 +13,15 @@
 namespace litz {
 namespace {
 
+// Calls in a row have nothing to gain from an optimizer, which takes seconds for long ones.
+constexpr const char* kPlainFunction = R"(
+#if defined(__clang__)
+#define LITZ_PLAIN __attribute__((optnone, noinline))
+#else
+#define LITZ_PLAIN __attribute__((optimize("O0"), noinline))
+#endif
+)";
+
 // What runs after a library op: its result gets the layout that the kernels were compiled for.
 constexpr const char* kHelpers = R"(
 static void copy_strided(char* to, const i64* to_strides, const char* from, const i64* from_strides,
@@ -75,6 +84,7 @@ class RunPrinter {
     print_body();
     CppRun out;
     IndentedBuffer t;
+    t.line(kPlainFunction);
     t.line(kHelpers);
     for (const std::string& line : statics_) t.line(line);
     print_symbol_reader(t);
@@ -343,16 +353,33 @@ class RunPrinter {
             return "{10, 0, {.i = " + text(a.value) + "}}";
           } else {
             if (a.empty()) return "{7, 0, {.list = 0}}";
-            std::vector<std::string> entries;
-            for (const ExternArgument& entry : a) entries.push_back(value_initialiser(entry));
-            const std::string name = "l" + text(next_++);
             std::string list;
-            for (const std::string& entry : entries) list += (list.empty() ? "" : ", ") + entry;
-            body_.line("const LitzValue " + name + "[] = {" + list + "};");
-            return "{7, " + text(static_cast<int64_t>(a.size())) + ", {.list = " + name + "}}";
+            for (const ExternArgument& entry : a) list += (list.empty() ? "" : ", ") + value_initialiser(entry);
+            return "{7, " + text(static_cast<int64_t>(a.size())) + ", {.list = " + value_array(list, is_constant(a)) + "}}";
           }
         },
         argument.v);
+  }
+
+  static bool is_constant(const ExternList& list) {
+    return std::all_of(list.begin(), list.end(), [](const ExternArgument& entry) {
+      if (std::holds_alternative<BufferView>(entry.v)) return false;
+      if (const auto* index = std::get_if<Index>(&entry.v)) return index->is_constant();
+      const auto* inner = std::get_if<ExternList>(&entry.v);
+      return inner == nullptr || is_constant(*inner);
+    });
+  }
+
+  // The name of an array of these values: one for all equal constants, else a local of the call.
+  std::string value_array(const std::string& list, bool constant) {
+    if (!constant) {
+      const std::string name = "l" + text(next_++);
+      body_.line("const LitzValue " + name + "[] = {" + list + "};");
+      return name;
+    }
+    const auto [found, added] = value_arrays_.emplace(list, "y" + text(static_cast<int64_t>(value_arrays_.size())));
+    if (added) statics_.push_back("static const LitzValue " + found->second + "[] = {" + list + "};");
+    return found->second;
   }
 
   static std::string double_text(double value) {
@@ -475,7 +502,7 @@ class RunPrinter {
   // ---- entry points --------------------------------------------------------------------------------------------------------------------
 
   void print_run(IndentedBuffer& t) {
-    t.line("__attribute__((cold)) static int run(const LitzHost* host, const LitzValue* inputs, LitzValue* outputs,");
+    t.line("LITZ_PLAIN static int run(const LitzHost* host, const LitzValue* inputs, LitzValue* outputs,");
     t.open("               LitzTensor* output_tensors, i64* shapes, void* workspace) {");
     t.line("char* const ws = (char*)workspace;");
     t.line("i64 s[" + text(symbol_slots()) + "];");
@@ -569,6 +596,7 @@ class RunPrinter {
   std::vector<std::string> tensor_lines_;
   std::vector<std::string> owned_;
   std::map<std::string, std::string> arrays_;
+  std::map<std::string, std::string> value_arrays_;
   std::map<std::string, int64_t> shape_slots_;
   std::map<uint32_t, bool> constants_;
   std::vector<std::vector<uint32_t>> dying_;
