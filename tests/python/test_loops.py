@@ -50,8 +50,15 @@ def test_conditions_of_narrow_integers(dtype: torch.dtype) -> None:
     check(lambda x: ((x < 5) <= (x > 3), torch.where((x < 9) == (x > 2), x, 1), F.pad(x, [1, 3], value=7)), x)
 
 
+@pytest.mark.parametrize("shape", [(2, 5), (3, 70), (70, 3), (1, 2000)])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_positions_of_booleans(shape: tuple[int, int], dim: int) -> None:
+    x = torch.arange(shape[0] * shape[1]).reshape(shape) % 7 == 3
+    check(lambda x: (*x.max(dim, keepdim=True), *x.min(dim), x.to(torch.uint8).argmax(dim)), x)
+
+
 def test_stores_come_after_the_loads_of_their_block() -> None:
-    """`a` takes over the memory of `d`, which `b` still needs in the same iteration."""
+    """A result may take over the memory of a value that another result of the same iteration still needs."""
 
     def fn(x: Tensor) -> tuple[Tensor, ...]:
         d = x.cumsum(0)
@@ -59,7 +66,7 @@ def test_stores_come_after_the_loads_of_their_block() -> None:
         b = (d * x).tanh()
         return a.cumsum(0), a.cumprod(0), b
 
-    check(fn, torch.rand(133))
+    check(fn, torch.rand(133, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 33])
