@@ -51,7 +51,14 @@ class ColumnCode {
  private:
   friend class ColumnCompiler;
 
-  enum class StepKind : uint8_t { kKernel, kIndexSum, kCheckCoordinate, kLoad, kCheckIndex, kCheckDivisor };
+  enum class StepKind : uint8_t {
+    kKernel,
+    kIndexSum,
+    kCheckCoordinate,
+    kLoad,
+    kCheckIndex,
+    kCheckDivisor
+  };
   struct Step {
     StepKind kind = StepKind::kKernel;
     ColumnKernel kernel = nullptr;  // kKernel

@@ -198,7 +198,8 @@ class ResultWriter {
 
 // Calls consume(value) with each value of `expr`, as T, in row-major order of the loops.
 template <class T, class Consume>
-LitzStatus for_each_value(const Loops& loops, Expr expr, const OperationMemory& memory, Consume consume) {
+LitzStatus for_each_value(const Loops& loops, Expr expr, const OperationMemory& memory,
+                          Consume consume) {
   ColumnCompiler compiler = make_compiler(loops, memory);
   const ColumnId value =
       compiler.compile_cast(compiler.compile(expr), expr.dtype(), accumulator_dtype(expr.dtype()));

@@ -294,6 +294,9 @@ Kernel build_loops(const Program& program, const FusionGroup& group,
     reduction.value = builder.rewrite(op.value, member.mapping);
     if (op.kind == ReductionKind::kArgMax || op.kind == ReductionKind::kArgMin) {
       reduction.position = at.apply(row_major_position(context, op.reduction));
+      // As numbers: true is the larger one, whatever a dialect keeps bools as.
+      if (op.value.dtype() == DType::kBool)
+        reduction.value = builder.exprs().cast(reduction.value, DType::kUInt8);
     }
     const DType dtype = result_dtype(op.kind, op.value.dtype());
     const uint32_t number = builder.add_reduction(std::move(reduction));

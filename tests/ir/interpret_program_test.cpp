@@ -525,5 +525,38 @@ TEST(InterpretProgram, LongBodiesDoNotOverflowTheStack) {
   EXPECT_EQ(test.output<float>(), (std::vector<float>{20000, 20005}));
 }
 
+TEST(InterpretProgram, DivisionByZero) {
+  constexpr char kQuotient[] = R"(program() {
+  buffer x: i8[3] input 0
+  buffer y: i8[3] input 1
+  buffer z: i8[3]
+  inputs (x = tensor x, y = tensor y)
+  pointwise z[d0 < 3] {  # floor_divide: model.py:7
+    t0 = load x[d0]
+    t1 = load y[d0]
+    t2 = check_divisor t1
+    t3 = floor_div t0, t2
+    t4 = ge t0, 0: i8
+    t5 = masked t4, t3, t0
+    yield t5
+  }
+  return (tensor z)
+})";
+  TestRun test(kQuotient);
+  test.input<int8_t>(DType::kInt8, {3}, {7, 0, 9});
+  test.input<int8_t>(DType::kInt8, {3}, {2, 1, 0});
+  EXPECT_EQ(test.run(), LITZ_DIVISION_BY_ZERO);
+  EXPECT_EQ(test.host.message,
+            "ZeroDivisionError: integer division by zero in floor_divide: model.py:7");
+  EXPECT_EQ(test.host.live(), 0u);
+
+  // Where nothing is divided nothing is checked.
+  TestRun unused(kQuotient);
+  unused.input<int8_t>(DType::kInt8, {3}, {7, -3, -9});
+  unused.input<int8_t>(DType::kInt8, {3}, {2, 0, 0});
+  ASSERT_EQ(unused.run(), LITZ_OK) << unused.host.message;
+  EXPECT_EQ(unused.output<int8_t>(), (std::vector<int8_t>{3, -3, -9}));
+}
+
 }  // namespace
 }  // namespace litz

@@ -599,17 +599,29 @@ void CppBody::set_accumulator_array(uint32_t number, std::string element_pointer
   arrays_[number] = std::move(element_pointer);
 }
 
+// A store of a half rounds, so what is rounded for the store alone is stored as it is.
+Expr CppBody::stored_value(const KernelStore& store) const {
+  const Expr value = store.value;
+  const bool rounds =
+      is_half(arguments_.program().buffer(store.buffer).dtype) && store.mode == StoreMode::kStore;
+  if (rounds && value.op() == ExprOp::kCast && value.operand(0).dtype() == DType::kFloat32 &&
+      find(value) == nullptr) {
+    return value.operand(0);
+  }
+  return value;
+}
+
+void CppBody::prepare(const KernelStore& store) {
+  emit(stored_value(store));
+  for (Expr e : store.runtime_indices) emit(e);
+}
+
 void CppBody::store(const KernelStore& store) { store_to(store, false); }
 
 void CppBody::store_to(const KernelStore& store, bool streaming) {
   DType dtype = arguments_.program().buffer(store.buffer).dtype;
   const bool is_bool = dtype == DType::kBool;
-  // A store of a half rounds, so what is rounded for the store alone is stored as it is.
-  Expr source = store.value;
-  if (is_half(dtype) && store.mode == StoreMode::kStore && source.op() == ExprOp::kCast &&
-      source.operand(0).dtype() == DType::kFloat32 && find(source) == nullptr) {
-    source = source.operand(0);
-  }
+  const Expr source = stored_value(store);
   const bool runtime_varies =
       std::any_of(store.runtime_indices.begin(), store.runtime_indices.end(),
                   [&](Expr o) { return varies(o); });

@@ -86,6 +86,9 @@ class CppBody {
   // vector() or scalar(), as the current scope wants it.
   std::string value(Expr e) { return lanes_ > 1 ? vector(e) : scalar(e); }
 
+  // Computes what the store needs. All stores of a block are prepared before the first one is
+  // printed: a store may overwrite what another one's value is loaded from.
+  void prepare(const KernelStore& store);
   // Stores the value at the offset of the kernel store: a vector where it is in a vector scope.
   void store(const KernelStore& store);
   void store_to(const KernelStore& store, bool streaming);
@@ -122,6 +125,7 @@ class CppBody {
 
   Scope& scope_for(LoopMask depends);
   const Value& emit(Expr e);
+  Expr stored_value(const KernelStore& store) const;
   const Value* find(Expr e) const;
   Value compute(Expr e, Scope& scope, bool as_vector);
   Value compute_scalar(Expr e, Scope& scope);

@@ -18,7 +18,7 @@ constexpr int64_t kSplitElements = 32 * 1024;  // a reduction is split among thr
 constexpr int64_t kSplitRows = 8;              // ... where there are no more rows than this
 constexpr int kMaxChunks = 128;
 constexpr int64_t kTransposeTile = 64;  // edge of the squares in which transposed reads are turned
-constexpr int kUnrolledWork = 8;  // operations of a loop body that is worth unrolling
+constexpr int kUnrolledWork = 8;        // operations of a loop body that is worth unrolling
 constexpr int kUnroll = 4;
 constexpr int64_t kTaskNanoseconds = 6000;  // least work worth handing to a thread
 
@@ -186,6 +186,9 @@ class KernelPrinter {
   }
 
   void print_outer_stores() {
+    for (const KernelStore& store : kernel_.stores) {
+      if (!store.inner) body_.prepare(store);
+    }
     for (const KernelStore& store : kernel_.stores) {
       if (!store.inner) body_.store(store);
     }
@@ -489,10 +492,12 @@ class KernelPrinter {
 
   // ---- transposed reads ----
 
-  // Loads that are contiguous along another outer loop than the vector loop, all the same one, so that square tiles of them can be turned in
-  // registers. False where there are none, or where it cannot be done.
+  // Loads that are contiguous along another outer loop than the vector loop, all the same one, so
+  // that square tiles of them can be turned in registers. False where there are none, or where it
+  // cannot be done.
   bool plan_transposes(int vector_bytes) {
-    if (!plan_.outer || !kernel_.inner.empty() || !kernel_.reductions.empty() || kernel_.sequential) return false;
+    if (!plan_.outer || !kernel_.inner.empty() || !kernel_.reductions.empty() || kernel_.sequential)
+      return false;
     size_t along = VectorPlan::kNone;
     bool possible = true;
     std::vector<Expr> loads;
@@ -514,7 +519,9 @@ class KernelPrinter {
       }
     });
     if (!possible || loads.empty()) return false;
-    const auto long_enough = [&](size_t loop) { return !extent(loop).is_constant() || extent(loop).constant() >= plan_.lanes; };
+    const auto long_enough = [&](size_t loop) {
+      return !extent(loop).is_constant() || extent(loop).constant() >= plan_.lanes;
+    };
     if (!long_enough(along) || !long_enough(plan_.loop)) return false;
     transposed_ = std::move(loads);
     along_ = along;
@@ -522,19 +529,23 @@ class KernelPrinter {
     return true;
   }
 
-  // One item is a rectangle of kTransposeTile by kTransposeTile iterations of the two loops, for one iteration of the others.
+  // One item is a rectangle of kTransposeTile by kTransposeTile iterations of the two loops, for
+  // one iteration of the others.
   void print_transposes() {
     const std::string size = text(kTransposeTile);
     const std::string lanes = text(plan_.lanes);
     const std::string width = body_index(extent(plan_.loop));
     const std::string height = body_index(extent(along_));
-    const std::string across = "((" + width + " + " + text(kTransposeTile - 1) + ") / " + size + ")";
+    const std::string across =
+        "((" + width + " + " + text(kTransposeTile - 1) + ") / " + size + ")";
     const std::string down = "((" + height + " + " + text(kTransposeTile - 1) + ") / " + size + ")";
     body_.push_iteration_scope();
     body_.out().line("const " + i64_ + " from = it % " + across + " * " + size + ";");
-    body_.out().line("const " + i64_ + " to = from + " + size + " < " + width + " ? from + " + size + " : " + width + ";");
+    body_.out().line("const " + i64_ + " to = from + " + size + " < " + width + " ? from + " +
+                     size + " : " + width + ";");
     body_.out().line("const " + i64_ + " top = it / " + across + " % " + down + " * " + size + ";");
-    body_.out().line("const " + i64_ + " bottom = top + " + size + " < " + height + " ? top + " + size + " : " + height + ";");
+    body_.out().line("const " + i64_ + " bottom = top + " + size + " < " + height + " ? top + " +
+                     size + " : " + height + ";");
     decode_rows("(it / (" + across + " * " + down + "))");
     for (size_t loop : rows_) bind(loop);
     body_.out().line(i64_ + " u = top;");
@@ -700,7 +711,7 @@ class KernelPrinter {
   std::vector<size_t> rows_;
   std::vector<size_t> inner_;
   std::vector<Accumulator> accumulators_;
-  std::vector<Expr> transposed_;  // loads that are turned in registers
+  std::vector<Expr> transposed_;      // loads that are turned in registers
   size_t along_ = VectorPlan::kNone;  // the loop they are contiguous along
   bool split_ = false;
   std::string total_;

@@ -1,0 +1,85 @@
+"""How operations become loops and loops become kernels: cases where a wrong loop nest gives wrong values.
+
+Every graph has to be compiled: a warning that one runs in eager PyTorch instead is an error here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import litz
+
+
+def compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    litz.reset()
+    return torch.compile(fn, backend="litz", dynamic=False)
+
+
+def check(fn: Callable[..., Any], *args: Any) -> None:
+    got = compiled(fn)(*args)
+    assert not [graph.eager_reason for graph in litz.report().graphs if graph.eager_reason]
+    torch.testing.assert_close(got, fn(*args), equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 7), (7, 1), (1, 7, 1)])
+def test_dimensions_of_one_element(shape: tuple[int, ...]) -> None:
+    check(lambda x: (x + 1, x.sum(-1), x.amax(0), x.cumsum(-1), torch.softmax(x, 0)), torch.randn(shape))
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 4), (0, 3), (3, 0), (0,)])
+def test_dimensions_of_no_elements(shape: tuple[int, ...]) -> None:
+    check(lambda x: (x + 1, x.mean(), x.sum(-1, keepdim=True), x.mean(list(range(x.dim())), keepdim=True), x.cumsum(-1)), torch.randn(shape))
+
+
+@pytest.mark.parametrize("scan", [torch.cumsum, torch.cumprod])
+def test_scan_over_flattened_columns(scan: Callable[..., Tensor]) -> None:
+    """The scan's loop is split in two, which may not change places for the sake of the addresses."""
+    check(lambda x: scan(x.flatten(), -1), torch.randn(3, 5, dtype=torch.float64).t())
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.uint8])
+def test_conditions_of_narrow_integers(dtype: torch.dtype) -> None:
+    x = torch.arange(67).to(dtype)
+    check(lambda x: ((x < 5) <= (x > 3), torch.where((x < 9) == (x > 2), x, 1), F.pad(x, [1, 3], value=7)), x)
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (3, 70), (70, 3), (1, 2000)])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_positions_of_booleans(shape: tuple[int, int], dim: int) -> None:
+    x = torch.arange(shape[0] * shape[1]).reshape(shape) % 7 == 3
+    check(lambda x: (*x.max(dim, keepdim=True), *x.min(dim), x.to(torch.uint8).argmax(dim)), x)
+
+
+def test_stores_come_after_the_loads_of_their_block() -> None:
+    """A result may take over the memory of a value that another result of the same iteration still needs."""
+
+    def fn(x: Tensor) -> tuple[Tensor, ...]:
+        d = x.cumsum(0)
+        a = (x.sin() * 3).exp()
+        b = (d * x).tanh()
+        return a.cumsum(0), a.cumprod(0), b
+
+    check(fn, torch.rand(133, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 33])
+def test_division_by_zero_at_the_end(length: int) -> None:
+    fn = compiled(torch.floor_divide)
+    x, y = torch.arange(length) - 3, torch.ones(length, dtype=torch.int64)
+    torch.testing.assert_close(fn(x, y), x)
+    y[-1] = 0
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        fn(x, y)
+
+
+def test_division_by_zero_number() -> None:
+    fn = compiled(lambda x: x // 0)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        fn(torch.arange(5))
