@@ -60,7 +60,7 @@ std::string option_table() {
   for (const OptionRow& row : option_rows()) {
     nlohmann::ordered_json value;
     std::visit([&](const auto& v) { value = v; }, row.value);
-    rows.push_back({{"name", row.name}, {"type", row.type}, {"default", value}, {"doc", row.doc}, {"choices", nlohmann::ordered_json::array()}});
+    rows.push_back({{"name", row.name}, {"type", row.type}, {"default", value}, {"doc", row.doc}, {"shapes_code", row.shapes_code}, {"choices", nlohmann::ordered_json::array()}});
   }
   return rows.dump();
 }
@@ -83,7 +83,7 @@ void bind_compiler(nb::module_& m) {
         "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "
         "is no library the path is empty, and the program is what CompiledGraph interprets.");
   m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
-  m.def("option_table", &option_table, "The options as JSON: name, type, default, doc, choices.");
+  m.def("option_table", &option_table, "The options as JSON: name, type, default, doc, shapes_code, choices.");
 }
 
 }  // namespace litz

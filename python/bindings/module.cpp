@@ -9,6 +9,8 @@
 namespace nb = nanobind;
 
 NB_MODULE(_core, m) {
+  // Dynamo keeps compiled graphs until the interpreter ends, when nothing is freed any more.
+  nb::set_leak_warnings(false);
   m.doc() = "The C++ core of Litz.";
   m.attr("__version__") = nb::str(std::string(litz::version()).c_str());
   litz::bind_errors(m);

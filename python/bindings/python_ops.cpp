@@ -87,6 +87,8 @@ void PythonOpCalls::deliver(nb::handle value, LitzValue* results, int32_t num_re
 int PythonOpCalls::call(int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,
                         int32_t num_results, std::string* message) {
   nb::gil_scoped_acquire gil;
+  // A dispatch mode written in Python may have failed on the way here; the call below says why.
+  PyErr_Clear();
   try {
     nb::object arguments = nb::steal(PyTuple_New(num_args));
     if (!arguments.is_valid()) throw nb::python_error();

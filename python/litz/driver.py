@@ -44,7 +44,8 @@ def _zig_folders() -> list[str]:
 
 
 def option_rows() -> list[dict[str, Any]]:
-    """The option table: name, type ("bool", "int", "float", "str"), default, doc, choices."""
+    """The option table: name, type ("bool", "int", "float", "str"), default, doc, whether it shapes
+    the generated code, choices."""
     return json.loads(_core.option_table())
 
 

@@ -38,9 +38,13 @@ def compile_graph_module(
         return _compile(gm, options, kind)
     except UnsupportedGraph as unsupported:
         return _run_eagerly(gm, kind, str(unsupported))
-    except LitzInternalError as fault:
-        _warn(f"Litz could not compile a graph, which runs in eager PyTorch instead: {fault}")
-        return _run_eagerly(gm, kind, f"of a fault in Litz: {fault}")
+    except LitzUserError:
+        raise
+    except Exception as fault:
+        # Whatever it is: the model runs in eager PyTorch, which is right as well.
+        text = str(fault) if isinstance(fault, LitzInternalError) else repr(fault)
+        _warn(f"Litz could not compile a graph, which runs in eager PyTorch instead: {text}")
+        return _run_eagerly(gm, kind, f"of a fault in Litz: {text}")
 
 
 def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> BoxedCallable:

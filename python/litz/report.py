@@ -36,9 +36,12 @@ class LibraryCall:
     op: str
     node: str
     reason: str
+    line: str = ""
+    """The line of the user's program, where it is known."""
 
     def __str__(self) -> str:
-        return f"{self.op} ({self.node}): {self.reason}"
+        place = f"{self.node}, {self.line}" if self.line else self.node
+        return f"{self.op} ({place}): {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <functional>
 #include <map>
-#include <thread>
 
 #include "cache/artifact_cache.h"
 #include "codegen/cpp/cpp_artifact.h"
@@ -16,6 +15,7 @@
 #include "driver/report.h"
 #include "driver/reproducer.h"
 #include "driver/source_id.h"
+#include "driver/stage_options.h"
 #include "driver/trace.h"
 #include "graph/print_graph.h"
 #include "graph/verify_graph.h"
@@ -64,27 +64,17 @@ CompilerVersions& compiler_versions() {
 }
 
 CpuTarget read_target(const Options& options) {
-  Result<CpuTarget> target = CpuTarget::parse(options.target);
-  if (!target) throw UserError("option target: " + target.reason());
-  if (!target->runs_on(CpuTarget::detect())) {
-    throw UserError("option target: this machine cannot run code for " + target->text() + "; it is " + CpuTarget::detect().text());
+  const CpuTarget target = cpu_target(options);
+  if (!target.runs_on(CpuTarget::detect())) {
+    throw UserError("option target: this machine cannot run code for " + target.text() + "; it is " + CpuTarget::detect().text());
   }
-  return *target;
+  return target;
 }
 
-PreludeTarget prelude_target(const CpuTarget& target) {
-  PreludeTarget out;
-  out.avx2 = target.isa != CpuTarget::Isa::kBaseline128;
-  out.avx512 = target.isa == CpuTarget::Isa::kAvx512;
-  out.fma = target.fma;
-  out.f16c = target.f16c;
-  out.vector_bytes = target.vector_bytes;
-  return out;
-}
-
-int translation_units(const Options& options) {
-  if (options.jobs > 0) return static_cast<int>(options.jobs);
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+std::string pass_names() {
+  std::string names;
+  for (const GraphPass& pass : graph_passes()) names += (names.empty() ? "" : ", ") + std::string(pass.name);
+  return names;
 }
 
 // The graph as the cache sees it: names and source lines are incidental.
@@ -129,10 +119,7 @@ class Compilation {
 
   Program lower() {
     Graph graph = timings_.measure("graph passes", [&] { return run_passes(); });
-    LoweringOptions lowering;
-    lowering.fallback_everything = options_.fallback_everything;
-    lowering.fallback_ops = split_list(options_.fallback_ops);
-    LoweringResult lowered = timings_.measure("lower", [&] { return lower_graph(graph, lowering); });
+    LoweringResult lowered = timings_.measure("lower", [&] { return lower_graph(graph, lowering_options(options_)); });
     fallbacks_ = std::move(lowered.fallbacks);
     if (trace_.enabled()) trace_.write("program.litz", to_string(lowered.program));
     if (options_.verify) verify_program(lowered.program);
@@ -145,7 +132,7 @@ class Compilation {
     if (options_.verify) verify_graph(graph);
     const std::vector<std::string> disabled = split_list(options_.disable_passes);
     for (const std::string& name : disabled) {
-      if (find_graph_pass(name) == nullptr) throw UserError("option disable_passes: there is no pass '" + name + "'");
+      if (find_graph_pass(name) == nullptr) throw UserError("option disable_passes: there is no pass '" + name + "'; passes are " + pass_names());
     }
     for (const GraphPass& pass : graph_passes()) {
       if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
@@ -158,22 +145,13 @@ class Compilation {
   }
 
   Plan schedule(const Program& program) {
-    ScheduleOptions schedule;
-    schedule.inline_producers = options_.inline_producers;
-    schedule.fuse = options_.fuse;
-    schedule.reuse_memory = options_.reuse_memory;
-    schedule.max_kernel_nodes = static_cast<int>(options_.max_kernel_nodes);
-    Plan plan = timings_.measure("schedule", [&] { return schedule_program(std::make_shared<Program>(program), schedule); });
+    Plan plan = timings_.measure("schedule", [&] { return schedule_program(std::make_shared<Program>(program), schedule_options(options_)); });
     if (trace_.enabled()) trace_.write("plan.txt", to_string(plan));
     return plan;
   }
 
   CppSources print_sources(const Plan& plan, const CpuTarget& target) {
-    CppArtifactOptions printing;
-    printing.target = prelude_target(target);
-    printing.units = translation_units(options_);
-    printing.description = "{\"litz\": \"" + std::string(version()) + "\", \"target\": \"" + target.text() + "\"}";
-    CppSources sources = timings_.measure("print", [&] { return print_cpp_artifact(plan, printing); });
+    CppSources sources = timings_.measure("print", [&] { return print_cpp_artifact(plan, artifact_options(options_, target)); });
     for (const CppSource& unit : sources.units) {
       if (trace_.enabled()) trace_.write(unit.name, unit.text);
     }
@@ -331,7 +309,9 @@ class Compilation {
 Compiled compile_graph(const Graph& graph, const Options& options, const std::vector<std::string>& zig_folders) {
   try {
     return Compilation(graph, options, zig_folders).run();
-  } catch (const InternalError& error) {
+  } catch (const UserError&) {
+    throw;
+  } catch (const std::exception& error) {
     throw InternalError(error.what() + reproduce_hint(graph, options));
   }
 }

@@ -24,10 +24,14 @@ std::string names() {
   return list;
 }
 
+UserError unknown_option(const std::string& name) {
+  return UserError("unknown option '" + name + "'; options are " + names());
+}
+
 template <class T>
 T parse(std::string_view name, const std::string& text) {
   const auto refuse = [&] {
-    return UserError("option " + std::string(name) + " takes a " + std::string(type_name<T>()) + ", not '" + text + "'");
+    return UserError("option " + std::string(name) + " takes " + std::string(type_name<T>()) + ", not '" + text + "'");
   };
   if constexpr (std::is_same_v<T, bool>) {
     if (text == "1" || text == "true" || text == "on") return true;
@@ -52,7 +56,7 @@ void assign(T& field, std::string_view name, const OptionValue& value) {
     }
   }
   const T* held = std::get_if<T>(&value);
-  if (held == nullptr) throw UserError("option " + std::string(name) + " takes a " + std::string(type_name<T>()));
+  if (held == nullptr) throw UserError("option " + std::string(name) + " takes " + std::string(type_name<T>()));
   field = *held;
 }
 
@@ -87,9 +91,17 @@ Options make_options(const std::map<std::string, OptionValue>& given,
 #undef LITZ_OPTION_READ
   for (const auto& [name, value] : given) {
     const bool known = std::any_of(option_rows().begin(), option_rows().end(), [&, n = name](const OptionRow& row) { return row.name == n; });
-    if (!known) throw UserError("unknown option '" + name + "'; options are " + names());
+    if (!known) throw unknown_option(name);
   }
   return options;
+}
+
+OptionValue parse_option(const std::string& name, const std::string& text) {
+#define LITZ_OPTION_PARSE(field, type, ...) \
+  if (name == #field) return parse<type>(#field, text);
+  LITZ_OPTIONS(LITZ_OPTION_PARSE)
+#undef LITZ_OPTION_PARSE
+  throw unknown_option(name);
 }
 
 std::string option_text(const Options& options, std::string_view name) {

@@ -58,6 +58,9 @@ const std::vector<OptionRow>& option_rows();
 Options make_options(const std::map<std::string, OptionValue>& given,
                      const std::function<std::optional<std::string>(const std::string&)>& environment);
 
+// A value of the option's type from text, as an environment variable or a command line has it. Throws UserError as make_options does.
+OptionValue parse_option(const std::string& name, const std::string& text);
+
 // The value of an option by name, as text for a cache key or a message.
 std::string option_text(const Options& options, std::string_view name);
 

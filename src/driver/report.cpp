@@ -61,7 +61,7 @@ Json library_calls(const Program& program) {
 Json fallback_list(const std::vector<LoweringNote>& fallbacks) {
   Json list = Json::array();
   for (const LoweringNote& note : fallbacks) {
-    list.push_back({{"op", note.op}, {"node", note.node}, {"reason", note.reason}});
+    list.push_back({{"op", note.op}, {"node", note.node}, {"reason", note.reason}, {"line", note.stack}});
   }
   return list;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <string_view>
 
@@ -37,14 +38,24 @@ std::string option_flags(const Options& options) {
   return flags;
 }
 
+// Empty where the graph is so broken that it cannot be printed.
+std::string graph_text(const Graph& graph) {
+  try {
+    return to_string(graph);
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 std::string reproduce_hint(const Graph& graph, const Options& options) {
+  const std::string text = graph_text(graph);
   std::string folder = temporary_folder() + "/litz-reproducer-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) return {};
+  if (text.empty() || mkdtemp(folder.data()) == nullptr) return {};
   const std::string path = folder + "/graph.litz";
   std::ofstream file(path, std::ios::binary);
-  file << to_string(graph);
+  file << text;
   file.close();
   if (!file) return {};
   return "; reproduce it with: litz-opt --compile" + option_flags(options) + " " + shell_word(path);

@@ -10,7 +10,8 @@ namespace litz {
 
 // Writes the graph to a file in a new folder below temporary_folder(). Returns the end of a
 // message, with the command that compiles the graph again with these options:
-// "; reproduce it with: litz-opt --compile --option ... FILE". Empty where no file can be written.
+// "; reproduce it with: litz-opt --compile --option ... FILE". Empty where the
+// graph cannot be printed or no file be written.
 std::string reproduce_hint(const Graph& graph, const Options& options);
 
 }  // namespace litz

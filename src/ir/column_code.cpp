@@ -57,7 +57,20 @@ bool ColumnCode::run_check_index(const Step& step, int64_t count) {
   return true;
 }
 
-bool ColumnCode::run(int64_t count) {
+bool ColumnCode::run_check_divisor(const Step& step, int64_t count) {
+  constexpr std::byte kZero[8] = {};
+  const auto bytes = static_cast<size_t>(step.number);
+  const auto* values = static_cast<const std::byte*>(data(step.operands[0]));
+  const bool* active = active_lanes(step);
+  for (int64_t i = 0; i < count; ++i) {
+    const bool valid = std::memcmp(values + i * step.number, kZero, bytes) != 0;
+    if (!valid && (active == nullptr || active[i])) return false;
+  }
+  std::memcpy(data(step.out), values, static_cast<size_t>(count) * bytes);
+  return true;
+}
+
+LitzStatus ColumnCode::run(int64_t count) {
   for (const Step& step : steps_) {
     switch (step.kind) {
       case StepKind::kKernel: {
@@ -84,11 +97,14 @@ bool ColumnCode::run(int64_t count) {
         run_load(step, count);
         break;
       case StepKind::kCheckIndex:
-        if (!run_check_index(step, count)) return false;
+        if (!run_check_index(step, count)) return LITZ_INDEX_OUT_OF_RANGE;
+        break;
+      case StepKind::kCheckDivisor:
+        if (!run_check_divisor(step, count)) return LITZ_DIVISION_BY_ZERO;
         break;
     }
   }
-  return true;
+  return LITZ_OK;
 }
 
 // ---- compiling ----
@@ -312,6 +328,11 @@ ColumnId ColumnCompiler::compile_node(const Frame& frame) {
       step.operands = operands;
       return emit(std::move(step));
     }
+    case ExprOp::kCheckDivisor:
+      step.kind = StepKind::kCheckDivisor;
+      step.number = column_value_bytes(expr.dtype());
+      step.predicate = frame.predicate;
+      break;
     case ExprOp::kWhere:
     case ExprOp::kMasked:
       step.kernel = find_column_kernel(ExprOp::kWhere, expr.dtype(), expr.dtype());
@@ -326,7 +347,8 @@ ColumnId ColumnCompiler::compile_node(const Frame& frame) {
 
 ColumnId ColumnCompiler::compile(Expr root) {
   visit_postorder({&root, 1}, [this](Expr expr) {
-    bool touches = expr.op() == ExprOp::kLoad || expr.op() == ExprOp::kCheckIndex;
+    bool touches = expr.op() == ExprOp::kLoad || expr.op() == ExprOp::kCheckIndex ||
+                   expr.op() == ExprOp::kCheckDivisor;
     for (Expr operand : expr.operands()) touches = touches || touches_memory(operand);
     if (touches) touches_memory_.insert(expr);
   });

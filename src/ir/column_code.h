@@ -19,6 +19,7 @@
 
 #include "ir/column_kernels.h"
 #include "ir/expr.h"
+#include "litz/artifact.h"
 
 namespace litz {
 
@@ -41,22 +42,24 @@ class ColumnCode {
 
   // Where the caller writes the values of loop variable `i` before run().
   int64_t* variable(size_t i);
-  // Runs the steps on the first `count` lanes. False, at once, where a kCheckIndex fails on an
-  // active lane.
-  [[nodiscard]] bool run(int64_t count);
+  // Runs the steps on the first `count` lanes. Ends at once with the status of a kCheckIndex or
+  // kCheckDivisor that fails on an active lane.
+  [[nodiscard]] LitzStatus run(int64_t count);
   // Values of a column that the compiler was told to keep.
   const void* column(ColumnId id) const;
 
  private:
   friend class ColumnCompiler;
 
-  enum class StepKind : uint8_t { kKernel, kIndexSum, kCheckCoordinate, kLoad, kCheckIndex };
+  enum class StepKind : uint8_t { kKernel, kIndexSum, kCheckCoordinate, kLoad, kCheckIndex, kCheckDivisor };
   struct Step {
     StepKind kind = StepKind::kKernel;
     ColumnKernel kernel = nullptr;  // kKernel
     ColumnLoad load = nullptr;      // kLoad
     const MemoryRegion* region = nullptr;
-    int64_t number = 0;  // kIndexSum: the constant; kCheckCoordinate, kCheckIndex: the extent
+    // kIndexSum: the constant; kCheckCoordinate, kCheckIndex: the extent; kCheckDivisor: bytes of a
+    // value
+    int64_t number = 0;
     ColumnId out;
     ColumnId predicate;  // invalid: all lanes are active
     std::vector<ColumnId> operands;
@@ -70,6 +73,7 @@ class ColumnCode {
   const bool* active_lanes(const Step& step);
   void run_load(const Step& step, int64_t count);
   bool run_check_index(const Step& step, int64_t count);
+  bool run_check_divisor(const Step& step, int64_t count);
   void run_check_coordinate(const Step& step, int64_t count);
 
   std::vector<Step> steps_;

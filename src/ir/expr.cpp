@@ -386,6 +386,11 @@ Expr ExprContext::make(ExprOp op, DType dtype, std::span<const Expr> operands, I
       }
       break;
     }
+    case ExprOp::kCheckDivisor:
+      if (operands[0].op() == ExprOp::kConstant && !operands[0].scalar().is_zero()) {
+        return operands[0];
+      }
+      break;
     default:
       break;
   }

@@ -50,7 +50,8 @@ std::optional<Scalar> fold_constants(ExprOp op, DType result, std::span<const Ex
   }
   const DType operand = operands[0].dtype();
   const bool foldable = is_floating(operand) ? is_exact_on_floats(op)
-                                             : op != ExprOp::kBitcast && op != ExprOp::kCheckIndex;
+                                             : op != ExprOp::kBitcast && op != ExprOp::kCheckIndex &&
+                                                   op != ExprOp::kCheckDivisor;
   if (!foldable) return std::nullopt;
 
   ScalarCell cells[3];

@@ -141,10 +141,13 @@ class ProgramRun {
       const Operation& operation = program_.operations()[OperationId(i)];
       if (const auto* kernel = std::get_if<ExternKernel>(&operation.v)) {
         call_library(*kernel, extern_number++);
-      } else if (!run_loops(operation)) {
-        const std::string message = "index out of range in " + operation.origin;
-        host_->fail(host_->self, LITZ_INDEX_OUT_OF_RANGE, message.c_str());
-        return LITZ_INDEX_OUT_OF_RANGE;
+      } else if (const LitzStatus status = run_loops(operation); status != LITZ_OK) {
+        const std::string message =
+            (status == LITZ_DIVISION_BY_ZERO ? "ZeroDivisionError: integer division by zero in "
+                                             : "index out of range in ") +
+            operation.origin;
+        host_->fail(host_->self, status, message.c_str());
+        return status;
       }
       for (BufferId id : last_uses_[i]) free_place(place(id));
     }
@@ -253,7 +256,7 @@ class ProgramRun {
 
   // ---- operations ----
 
-  bool run_loops(const Operation& operation) {
+  LitzStatus run_loops(const Operation& operation) {
     for (BufferId id : buffers_written(operation)) {
       if (place(id).owner == Owner::kNobody) allocate(id);
     }
@@ -265,9 +268,9 @@ class ProgramRun {
           return place(id).region;
         }};
     return std::visit(
-        [&](const auto& item) {
+        [&](const auto& item) -> LitzStatus {
           if constexpr (std::is_same_v<std::decay_t<decltype(item)>, ExternKernel>) {
-            return true;
+            return LITZ_OK;
           } else {
             return run_operation(item, memory);
           }

@@ -174,7 +174,7 @@ class ResultWriter {
     if (pending_ == 0) return;
     const int64_t count = walk_.next(code_);
     LITZ_CHECK(count == pending_, "results do not match the loops");
-    LITZ_CHECK(code_.run(count), "offsets check no index");
+    LITZ_CHECK(code_.run(count) == LITZ_OK, "offsets check no index");
     const void* values = values_;
     if (cast_ != nullptr) {
       cast_(converted_, &values, count);
@@ -198,22 +198,22 @@ class ResultWriter {
 
 // Calls consume(value) with each value of `expr`, as T, in row-major order of the loops.
 template <class T, class Consume>
-bool for_each_value(const Loops& loops, Expr expr, const OperationMemory& memory, Consume consume) {
+LitzStatus for_each_value(const Loops& loops, Expr expr, const OperationMemory& memory, Consume consume) {
   ColumnCompiler compiler = make_compiler(loops, memory);
   const ColumnId value =
       compiler.compile_cast(compiler.compile(expr), expr.dtype(), accumulator_dtype(expr.dtype()));
   ColumnCode code = compiler.finish({&value, 1});
   Walk walk(loops);
   for (int64_t count = walk.next(code); count > 0; count = walk.next(code)) {
-    if (!code.run(count)) return false;
+    if (const LitzStatus status = code.run(count); status != LITZ_OK) return status;
     const T* values = static_cast<const T*>(code.column(value));
     for (int64_t i = 0; i < count; ++i) consume(values[i]);
   }
-  return true;
+  return LITZ_OK;
 }
 
 template <class T>
-bool run_reduction(const Reduction& operation, const OperationMemory& memory) {
+LitzStatus run_reduction(const Reduction& operation, const OperationMemory& memory) {
   Loops outer;
   outer.add(operation.loops, memory.size_of);
   Loops all = outer;
@@ -234,12 +234,12 @@ bool run_reduction(const Reduction& operation, const OperationMemory& memory) {
     }
     accumulator.reset();
   };
-  bool valid = true;
+  LitzStatus status = LITZ_OK;
   if (length == 0) {
     for (int64_t i = outer.count(); i > 0; --i) finish_one();
   } else {
     int64_t done = 0;
-    valid = for_each_value<T>(all, operation.value, memory, [&](T value) {
+    status = for_each_value<T>(all, operation.value, memory, [&](T value) {
       accumulator.add(value);
       if (++done == length) {
         finish_one();
@@ -248,12 +248,12 @@ bool run_reduction(const Reduction& operation, const OperationMemory& memory) {
     });
   }
   writer.flush();
-  return valid;
+  return status;
 }
 
 // Runs with the scanned loop innermost.
 template <class T>
-bool run_scan(const Scan& operation, const OperationMemory& memory) {
+LitzStatus run_scan(const Scan& operation, const OperationMemory& memory) {
   Loops given;
   given.add(operation.loops, memory.size_of);
   Loops loops;
@@ -269,7 +269,7 @@ bool run_scan(const Scan& operation, const OperationMemory& memory) {
                       accumulator_dtype(dtype));
   Accumulator<T> accumulator(kind, start_value<T>(kind, dtype));
   int64_t done = 0;
-  const bool valid = for_each_value<T>(loops, operation.value, memory, [&](T value) {
+  const LitzStatus status = for_each_value<T>(loops, operation.value, memory, [&](T value) {
     accumulator.add(value);
     writer.add(accumulator.value());
     if (++done == loops.extents.back()) {
@@ -278,7 +278,7 @@ bool run_scan(const Scan& operation, const OperationMemory& memory) {
     }
   });
   writer.flush();
-  return valid;
+  return status;
 }
 
 std::optional<ExprOp> combining_op(StoreMode mode) {
@@ -299,7 +299,7 @@ std::optional<ExprOp> combining_op(StoreMode mode) {
 
 }  // namespace
 
-bool run_operation(const Pointwise& operation, const OperationMemory& memory) {
+LitzStatus run_operation(const Pointwise& operation, const OperationMemory& memory) {
   Loops loops;
   loops.add(operation.loops, memory.size_of);
   const MemoryRegion& output = memory.region_of(operation.output);
@@ -310,28 +310,29 @@ bool run_operation(const Pointwise& operation, const OperationMemory& memory) {
   const ColumnStore store = find_column_store(output.dtype);
   Walk walk(loops);
   for (int64_t count = walk.next(code); count > 0; count = walk.next(code)) {
-    if (!code.run(count)) return false;
+    if (const LitzStatus status = code.run(count); status != LITZ_OK) return status;
     store(code.column(kept[0]), output.data, static_cast<const int64_t*>(code.column(kept[1])),
           count);
   }
-  return true;
+  return LITZ_OK;
 }
 
-bool run_operation(const Reduction& operation, const OperationMemory& memory) {
+LitzStatus run_operation(const Reduction& operation, const OperationMemory& memory) {
   return is_floating(operation.value.dtype()) ? run_reduction<double>(operation, memory)
                                               : run_reduction<int64_t>(operation, memory);
 }
 
-bool run_operation(const Scan& operation, const OperationMemory& memory) {
+LitzStatus run_operation(const Scan& operation, const OperationMemory& memory) {
   return is_floating(operation.value.dtype()) ? run_scan<double>(operation, memory)
                                               : run_scan<int64_t>(operation, memory);
 }
 
-bool run_operation(const Scatter& operation, const OperationMemory& memory) {
+LitzStatus run_operation(const Scatter& operation, const OperationMemory& memory) {
   const MemoryRegion& output = memory.region_of(operation.output);
   if (operation.initial.valid()) {
     const Pointwise initial = {operation.output, operation.initial_loops, operation.initial};
-    if (!run_operation(initial, memory)) return false;
+    const LitzStatus status = run_operation(initial, memory);
+    if (status != LITZ_OK) return status;
   }
 
   Loops loops;
@@ -352,7 +353,7 @@ bool run_operation(const Scatter& operation, const OperationMemory& memory) {
 
   Walk walk(loops);
   for (int64_t count = walk.next(code); count > 0; count = walk.next(code)) {
-    if (!code.run(count)) return false;
+    if (const LitzStatus status = code.run(count); status != LITZ_OK) return status;
     const auto* values = static_cast<const std::byte*>(code.column(kept[0]));
     const auto* offsets = static_cast<const int64_t*>(code.column(kept[1]));
     // One by one: targets may repeat. Storing a half rounds it.
@@ -368,7 +369,7 @@ bool run_operation(const Scatter& operation, const OperationMemory& memory) {
       store(result, output.data, offsets + i, 1);
     }
   }
-  return true;
+  return LITZ_OK;
 }
 
 void copy_elements(const MemoryRegion& from, const MemoryRegion& to) {

@@ -13,15 +13,16 @@ struct OperationMemory {
   ColumnCompiler::RegionOf region_of;  // of every buffer that the operation reads or writes
 };
 
-// Each returns false where a kCheckIndex failed; the output's values are then unspecified.
+// Each returns the status of a kCheckIndex or kCheckDivisor that failed; the output's values are
+// then unspecified.
 //
 // Sums and products of floats accumulate in double, in order, and round once; other reductions and
 // scans are exact. A Scatter combines in the output's dtype, float16 and bfloat16 in float32 with a
 // rounding after each element.
-bool run_operation(const Pointwise& operation, const OperationMemory& memory);
-bool run_operation(const Reduction& operation, const OperationMemory& memory);
-bool run_operation(const Scan& operation, const OperationMemory& memory);
-bool run_operation(const Scatter& operation, const OperationMemory& memory);
+LitzStatus run_operation(const Pointwise& operation, const OperationMemory& memory);
+LitzStatus run_operation(const Reduction& operation, const OperationMemory& memory);
+LitzStatus run_operation(const Scan& operation, const OperationMemory& memory);
+LitzStatus run_operation(const Scatter& operation, const OperationMemory& memory);
 
 // Copies all elements; both have the same sizes and dtype, and any strides.
 void copy_elements(const MemoryRegion& from, const MemoryRegion& to);

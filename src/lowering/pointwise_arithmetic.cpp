@@ -64,6 +64,13 @@ std::optional<Unsupported> lower_precise_binary(OpCall& call) {
 
 Expr quotient_of(Expr a, Expr b) { return a / b; }
 
+// A division, which eager refuses for an integer zero.
+template <ExprOp op>
+Expr divide(Expr a, Expr b) {
+  if (is_floating(b.dtype())) return apply<op>(a, b);
+  return apply<op>(a, apply<ExprOp::kCheckDivisor>(b));
+}
+
 // Whether the second operand counts as a scalar for eager's kernels.
 bool is_precise(const OpCall& call) {
   if (!call.is_tensor("other")) return true;
@@ -77,7 +84,7 @@ bool is_precise(const OpCall& call) {
 std::optional<Unsupported> lower_truncated_quotient(OpCall& call) {
   const DType dtype = call.result().dtype;
   if (!is_half(dtype) || is_precise(call))
-    return lower_precise_binary<apply<ExprOp::kTruncDiv>>(call);
+    return lower_precise_binary<divide<ExprOp::kTruncDiv>>(call);
   set_elementwise(call, {"self", "other"},
                   [&](std::span<const Expr> x) { return truncate(rounded(x[0] / x[1], dtype)); });
   return std::nullopt;
@@ -101,7 +108,7 @@ std::optional<Unsupported> lower_floor_quotient(OpCall& call) {
   const DType dtype = call.result().dtype;
   if (dtype == DType::kBool) return Unsupported{"eager does not divide bools"};
   if (!is_half(dtype) || is_precise(call))
-    return lower_precise_binary<apply<ExprOp::kFloorDiv>>(call);
+    return lower_precise_binary<divide<ExprOp::kFloorDiv>>(call);
   set_elementwise(call, {"self", "other"}, [&](std::span<const Expr> x) {
     return floor_quotient_of_halves(x[0], x[1], dtype);
   });
@@ -116,9 +123,9 @@ std::optional<Unsupported> lower_quotient_with_mode(OpCall& call) {
 }
 
 template <ExprOp op>
-std::optional<Unsupported> lower_number_binary(OpCall& call) {
+std::optional<Unsupported> lower_remainder(OpCall& call) {
   if (call.result().dtype == DType::kBool) return Unsupported{"eager has no such op for bools"};
-  return lower_binary<apply<op>>(call);
+  return lower_binary<divide<op>>(call);
 }
 template <ExprOp op>
 std::optional<Unsupported> lower_number_unary(OpCall& call) {
@@ -243,11 +250,11 @@ constexpr LoweringRow kRows[] = {
     {"aten::true_divide.Tensor", lower_precise_binary<quotient_of>},
     {"aten::floor_divide", lower_floor_quotient},
     {"aten::floor_divide.Scalar", lower_floor_quotient},
-    {"aten::remainder.Tensor", lower_number_binary<ExprOp::kRemainder>},
-    {"aten::remainder.Scalar", lower_number_binary<ExprOp::kRemainder>},
-    {"aten::remainder.Scalar_Tensor", lower_number_binary<ExprOp::kRemainder>},
-    {"aten::fmod.Tensor", lower_number_binary<ExprOp::kFmod>},
-    {"aten::fmod.Scalar", lower_number_binary<ExprOp::kFmod>},
+    {"aten::remainder.Tensor", lower_remainder<ExprOp::kRemainder>},
+    {"aten::remainder.Scalar", lower_remainder<ExprOp::kRemainder>},
+    {"aten::remainder.Scalar_Tensor", lower_remainder<ExprOp::kRemainder>},
+    {"aten::fmod.Tensor", lower_remainder<ExprOp::kFmod>},
+    {"aten::fmod.Scalar", lower_remainder<ExprOp::kFmod>},
     {"aten::neg", lower_number_unary<ExprOp::kNeg>},
     {"aten::abs", lower_number_unary<ExprOp::kAbs>},
     {"aten::pow.Tensor_Scalar", lower_power_of_tensor},

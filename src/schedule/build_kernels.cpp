@@ -207,7 +207,8 @@ class KernelBuilder {
       return strides[a] >= 0 && strides[b] >= 0 && strides[a] > strides[b];
     };
     insertion_sort(order, 0, boundary, by_stride);
-    insertion_sort(order, boundary, order.size(), by_stride);
+    // A scan goes through its inner loops in order.
+    if (!runs_in_order()) insertion_sort(order, boundary, order.size(), by_stride);
     std::vector<Index> renumbered(order.size());
     Substitution renumber;
     for (size_t i = 0; i < order.size(); ++i) {
@@ -227,6 +228,11 @@ class KernelBuilder {
       for (size_t j = i; j > begin && before(order[j], order[j - 1]); --j)
         std::swap(order[j], order[j - 1]);
     }
+  }
+
+  bool runs_in_order() const {
+    return std::any_of(kernel_.reductions.begin(), kernel_.reductions.end(),
+                       [](const KernelReduction& r) { return r.running; });
   }
 
   void collect_accesses() {

@@ -13,9 +13,9 @@
 // reduction n of stage s belongs to stage s+1 or later. Every load and store has exactly one
 // coordinate: the element offset from the buffer's first element.
 //
-// A scan is a reduction with `running` set: inside the inner loop of its own stage kReduced(n) is
-// the accumulated value up to and including this iteration, the inner loop runs in order, and it is
-// the kernel's only inner loop.
+// A scan is a reduction with `running` set: inside the inner loops of its own stage kReduced(n) is
+// the accumulated value up to and including this iteration, and the inner loops run in order, the
+// last one fastest.
 #pragma once
 
 #include <memory>

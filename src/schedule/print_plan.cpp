@@ -1,5 +1,7 @@
 #include "schedule/print_plan.h"
 
+#include <sstream>
+
 #include "ir/print_program.h"
 
 namespace litz {
@@ -31,6 +33,14 @@ std::string storage_text(const Storage& storage) {
   return {};
 }
 
+// The value's instructions, indented.
+std::string value_text(const Program& program, Expr value) {
+  std::string text;
+  std::istringstream lines(to_string(program, value));
+  for (std::string line; std::getline(lines, line);) text += "    " + line + "\n";
+  return text;
+}
+
 void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
   const Program& program = *plan.program;
   text += " outer " + loops_text(kernel.outer);
@@ -41,11 +51,11 @@ void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
   for (size_t i = 0; i < kernel.reductions.size(); ++i) {
     const KernelReduction& r = kernel.reductions[i];
     text += "  stage " + std::to_string(r.stage) + ": r" + std::to_string(i) + " = " + (r.running ? "running " : "") +
-            std::string(to_string(r.kind)) + "\n" + to_string(program, r.value) + "\n";
+            std::string(to_string(r.kind)) + "\n" + value_text(program, r.value);
   }
   for (const KernelStore& store : kernel.stores) {
     text += "  " + (store.inner ? "stage " + std::to_string(store.stage) : std::string("outer")) + ": " + program.buffer(store.buffer).name +
-            "[" + to_string(store.offset) + "] " + std::string(to_string(store.mode)) + "\n" + to_string(program, store.value) + "\n";
+            "[" + to_string(store.offset) + "] " + std::string(to_string(store.mode)) + "\n" + value_text(program, store.value);
   }
   text += "}\n";
 }

@@ -162,6 +162,7 @@ bool merge_loops(Nest& nest) {
   for (size_t i = nest.loops.size(); i-- > 0;) {
     const Nest::Loop inner = nest.loops[i];
     if (i == 0 || nest.loops[i - 1].group != inner.group ||
+        inner.variable.extent().is_constant(0) ||
         !can_merge(nest.loops[i - 1].variable, inner.variable, nest.expressions)) {
       reversed.push_back(inner);
       continue;

@@ -2,61 +2,27 @@
 // the result.
 //
 //   litz-opt --pass remove_noops --verify graph.litz
+//   litz-opt --lower --run graph.litz
+//   litz-opt --option target=avx2 --lower --schedule --emit kernels graph.litz
+//   litz-opt --compile -o graph.so graph.litz
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "graph/parse_graph.h"
-#include "graph/print_graph.h"
-#include "graph/verify_graph.h"
+#include "driver/environment.h"
 #include "passes/pipeline.h"
 #include "support/error.h"
+#include "tools/opt_steps.h"
+#include "tools/pattern_run.h"
 
 namespace litz {
 namespace {
-
-// What stands between two steps: one alternative for each IR level.
-using State = std::variant<Graph>;
-
-const Graph& graph_of(const State& state, const char* flag) {
-  const Graph* graph = std::get_if<Graph>(&state);
-  if (graph == nullptr) throw UserError(std::string(flag) + " takes a graph");
-  return *graph;
-}
-
-State run_pass(const State& state, const std::string& name) {
-  const GraphPass* pass = find_graph_pass(name);
-  if (pass == nullptr) throw UserError("unknown pass '" + name + "'; --list-passes lists them");
-  return pass->function(graph_of(state, "--pass"));
-}
-
-State verify(const State& state, const std::string&) {
-  verify_graph(graph_of(state, "--verify"));
-  return state;
-}
-
-// One thing that can be asked for, any number of times.
-struct Step {
-  const char* flag;
-  const char* value;  // what the flag's value is; nullptr where it takes none
-  const char* doc;
-  State (*run)(const State& state, const std::string& value);
-};
-
-constexpr Step kSteps[] = {
-    {"--pass", "NAME", "Run one graph pass", run_pass},
-    {"--verify", nullptr, "Check the invariants of the IR", verify},
-};
-
-std::string print(const State& state) {
-  return std::visit([](const auto& ir) { return to_string(ir); }, state);
-}
 
 std::string read_all(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
@@ -67,24 +33,79 @@ std::string read_all(const std::string& path) {
   return text.str();
 }
 
+// A compiled graph is written as its library, everything else as text.
+void write_result(const State& state, const std::string& path) {
+  if (path.empty()) {
+    std::cout << print_state(state);
+    return;
+  }
+  const auto* compiled = std::get_if<CompiledGraphState>(&state);
+  if (compiled != nullptr && !compiled->path.empty()) {
+    std::error_code error;
+    std::filesystem::copy_file(compiled->path, path,
+                               std::filesystem::copy_options::overwrite_existing, error);
+    if (error) throw UserError("cannot write '" + path + "': " + error.message());
+    return;
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << print_state(state);
+  file.close();
+  if (!file) throw UserError("cannot write '" + path + "'");
+}
+
 void list_passes() {
   for (const GraphPass& pass : graph_passes())
     std::cout << pass.name << "\n    " << pass.doc << "\n";
 }
 
+Options read_options(const std::vector<std::string>& settings) {
+  std::map<std::string, OptionValue> given;
+  for (const std::string& setting : settings) {
+    const size_t equals = setting.find('=');
+    if (equals == setting.npos) {
+      throw UserError("--option takes NAME=VALUE, not '" + setting + "'");
+    }
+    const std::string name = setting.substr(0, equals);
+    given[name] = parse_option(name, setting.substr(equals + 1));
+  }
+  return make_options(given, environment_variable);
+}
+
+std::string option_docs() {
+  std::string text = "Options of a compilation, for --option:\n";
+  for (const OptionRow& row : option_rows()) {
+    text += "  " + std::string(row.name) + " (" + std::string(row.type) + ")\n      " +
+            std::string(row.doc) + "\n";
+  }
+  return text;
+}
+
 int run(int argc, char** argv) {
-  CLI::App app("Runs Litz passes on IR text, in the order of the command line.", "litz-opt");
+  CLI::App app("Runs the stages of Litz on IR text, in the order of the command line.", "litz-opt");
+  app.footer(std::string("Inputs of --run: ") + kPatternDoc + "\n\n" + option_docs());
   std::string path = "-";
-  app.add_option("file", path, "IR text; - is standard input");
+  app.add_option("file", path, "A graph or a program as text; - is standard input");
+  std::string output;
+  app.add_option("-o,--output", output, "File for the result: text, or the library of --compile");
+  std::vector<std::string> settings;
+  app.add_option("--option", settings, "Set an option of the compilation")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all()
+      ->type_name("NAME=VALUE");
   bool list = false;
   app.add_flag("--list-passes", list, "List the graph passes and leave");
 
-  std::vector<std::vector<std::string>> values(std::size(kSteps));
+  const std::span<const OptStep> all = opt_steps();
+  std::vector<std::vector<std::string>> values(all.size());
   std::map<const CLI::Option*, size_t> step_of;
-  for (size_t i = 0; i < std::size(kSteps); ++i) {
-    CLI::Option* option = app.add_option(kSteps[i].flag, values[i], kSteps[i].doc);
-    option->expected(kSteps[i].value ? 1 : 0)->take_all();
-    option->type_name(kSteps[i].value ? kSteps[i].value : "");
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].value == nullptr) {
+      step_of[app.add_flag(all[i].flag, all[i].doc)] = i;
+      continue;
+    }
+    CLI::Option* option = app.add_option(all[i].flag, values[i], all[i].doc);
+    option->expected(1)->allow_extra_args(false)->take_all()->type_name(all[i].value);
     step_of[option] = i;
   }
   CLI11_PARSE(app, argc, argv);
@@ -94,16 +115,17 @@ int run(int argc, char** argv) {
   }
 
   try {
-    State state = parse_graph(read_all(path));
-    std::vector<size_t> done(std::size(kSteps), 0);
+    const Options options = read_options(settings);
+    State state = parse_state(read_all(path));
+    std::vector<size_t> done(all.size(), 0);
     for (const CLI::Option* option : app.parse_order()) {
       const auto step = step_of.find(option);
       if (step == step_of.end()) continue;
       const size_t i = step->second;
-      const std::string value = kSteps[i].value ? values[i][done[i]++] : "";
-      state = kSteps[i].run(state, value);
+      const std::string value = all[i].value ? values[i][done[i]++] : "";
+      state = all[i].run(state, value, options);
     }
-    std::cout << print(state);
+    write_result(state, output);
     return 0;
   } catch (const UserError& error) {
     std::cerr << "litz-opt: error: " << error.what() << "\n";

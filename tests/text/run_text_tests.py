@@ -8,7 +8,8 @@ A test is a file tests/text/**/*.litz:
     // ----
     the expected output
 
-What is printed must also read back: litz-opt without arguments prints it unchanged.
+A graph or program that is printed must also read back: litz-opt without arguments prints it
+unchanged.
 
 "RUN: not litz-opt ..." expects the command to fail; the output then includes what it says on
 standard error. The command reads the input from standard input.
@@ -22,12 +23,17 @@ import pathlib
 import shlex
 import subprocess
 import sys
+import tempfile
 
 RUN = "// RUN: "
 SEPARATOR = "// ----\n"
 ROOT = pathlib.Path(__file__).resolve().parent
 TIME_LIMIT_SECONDS = 60
-READABLE = ("graph(", "schema ")  # how the texts begin that litz-opt reads
+CACHE = tempfile.TemporaryDirectory(prefix="litz-text-tests-")
+# The user's options have no part in it.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("LITZ_")}
+ENVIRONMENT["LITZ_CACHE_DIR"] = CACHE.name
+READABLE = ("graph(", "schema ", "program(")  # how the texts begin that litz-opt reads
 
 
 def split(text: str) -> tuple[str, str, str]:
@@ -64,6 +70,7 @@ def run(command: str, source: str, tool: pathlib.Path) -> tuple[str, str]:
 def call(tool: pathlib.Path, arguments: list[str], source: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [str(tool), *arguments],
+        env=ENVIRONMENT,
         input=source,
         capture_output=True,
         text=True,

@@ -69,6 +69,10 @@ static inline i64 checked_index(i64 value, i64 extent, i32* status) {
   __atomic_store_n(status, 2, __ATOMIC_RELAXED);
   return 0;
 }
+
+__attribute__((cold)) static inline void division_by_zero(i32* status) {
+  __atomic_store_n(status, 5, __ATOMIC_RELAXED);
+}
 )";
 
 }  // namespace

@@ -52,7 +52,7 @@ CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& option
     const auto [found, added] = known.emplace(std::move(printed.text), functions.size());
     if (added) functions.push_back({"k" + std::to_string(functions.size()), found->first, comment_of(kernel)});
     const std::string& name = functions[found->second].name;
-    calls.push_back({name, std::move(printed.buffers), std::move(printed.symbols), printed.checks_indices});
+    calls.push_back({name, std::move(printed.buffers), std::move(printed.symbols), printed.checks_values});
     sources.kernels.push_back(name);
   }
 
@@ -78,6 +78,8 @@ CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& option
     CppSource source;
     source.name = i == 0 ? "graph.cpp" : "kernels" + std::to_string(i) + ".cpp";
     source.text = head + bodies[i];
+    source.kernels_begin = head.size();
+    source.kernels_end = source.text.size();
     if (i == 0) source.text += declarations + "\n" + run.text;
     sources.units.push_back(std::move(source));
   }

@@ -12,6 +12,9 @@ namespace litz {
 struct CppSource {
   std::string name;  // "graph.cpp", "kernels1.cpp"
   std::string text;
+  // The part of the text that is kernels. Before it stands what they use, behind it the entry points.
+  size_t kernels_begin = 0;
+  size_t kernels_end = 0;
 };
 
 struct CppSources {

@@ -347,10 +347,16 @@ CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
     case ExprOp::kMasked:
       return masked_scalar(e, scope);
     case ExprOp::kCheckIndex: {
-      arguments_.set_checks_indices();
+      arguments_.set_checks_values();
       return define(scope, type,
                     call("checked_index", {find(e.operand(0))->text, index(e.index()), "status"}),
                     false);
+    }
+    case ExprOp::kCheckDivisor: {
+      arguments_.set_checks_values();
+      const Value divisor = *find(e.operand(0));
+      scope.text.line("if (" + divisor.text + " == 0) division_by_zero(status);");
+      return divisor;
     }
     default: {
       std::vector<CppOperand> operands;
@@ -415,6 +421,17 @@ CppBody::Value CppBody::compute_vector(Expr e, Scope& scope) {
       return load_vector(e, scope);
     case ExprOp::kCheckIndex:
       return lane_by_lane(e, scope);
+    case ExprOp::kCheckDivisor: {
+      arguments_.set_checks_values();
+      const Value divisor = *find(e.operand(0));
+      const int bytes = bytes_of(e);
+      std::string zero = divisor.text + " == 0";
+      if (!valid_.empty())
+        zero = "(" + zero + ") & " + call(prelude_.first_lanes(bytes, lanes_), {valid_});
+      scope.text.line("if (" + call(prelude_.any(bytes, lanes_), {zero}) +
+                      ") division_by_zero(status);");
+      return divisor;
+    }
     case ExprOp::kMasked:
       return masked_vector(e, scope);
     case ExprOp::kReduced: {
@@ -587,7 +604,12 @@ void CppBody::store(const KernelStore& store) { store_to(store, false); }
 void CppBody::store_to(const KernelStore& store, bool streaming) {
   DType dtype = arguments_.program().buffer(store.buffer).dtype;
   const bool is_bool = dtype == DType::kBool;
-  std::unordered_map<Index, std::string> runtime;
+  // A store of a half rounds, so what is rounded for the store alone is stored as it is.
+  Expr source = store.value;
+  if (is_half(dtype) && store.mode == StoreMode::kStore && source.op() == ExprOp::kCast &&
+      source.operand(0).dtype() == DType::kFloat32 && find(source) == nullptr) {
+    source = source.operand(0);
+  }
   const bool runtime_varies =
       std::any_of(store.runtime_indices.begin(), store.runtime_indices.end(),
                   [&](Expr o) { return varies(o); });
@@ -610,7 +632,7 @@ void CppBody::store_to(const KernelStore& store, bool streaming) {
     return call(prelude_.function(fn, register_dtype(dtype), lanes), {old, value});
   };
   if (lanes_ == 1) {
-    std::string value = scalar(store.value);
+    std::string value = scalar(source);
     const std::string at = address(store.buffer, offset_text([&](Expr e) { return scalar(e); }));
     if (store.mode != StoreMode::kStore) {
       LITZ_CHECK(!is_bool, "a scatter of bools only stores");
@@ -624,7 +646,7 @@ void CppBody::store_to(const KernelStore& store, bool streaming) {
     }
     return;
   }
-  std::string value = is_bool ? mask(store.value, 1) : vector(store.value);
+  std::string value = is_bool ? mask(source, 1) : vector(source);
   const bool contiguous = !runtime_varies && analysis_.walk(store.offset, vector_loop_) ==
                                                  KernelAnalysis::Walk::kContiguous;
   if (contiguous) {

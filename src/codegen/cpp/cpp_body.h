@@ -32,14 +32,14 @@ class KernelArguments {
   const std::vector<BufferId>& buffers() const { return buffers_; }
   const std::vector<Index>& symbols() const { return symbols_; }
   const Program& program() const { return program_; }
-  void set_checks_indices() { checks_indices_ = true; }
-  bool checks_indices() const { return checks_indices_; }
+  void set_checks_values() { checks_values_ = true; }
+  bool checks_values() const { return checks_values_; }
 
  private:
   const Program& program_;
   std::vector<BufferId> buffers_;
   std::vector<Index> symbols_;
-  bool checks_indices_ = false;
+  bool checks_values_ = false;
 };
 
 // The element type that a value of this dtype has in registers: half floats are kept as float32.

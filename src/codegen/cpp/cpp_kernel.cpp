@@ -594,7 +594,7 @@ class KernelPrinter {
     CppKernel out;
     out.buffers = arguments_.buffers();
     out.symbols = arguments_.symbols();
-    out.checks_indices = arguments_.checks_indices();
+    out.checks_values = arguments_.checks_values();
     const std::string name(kKernelName);
     IndentedBuffer t;
     t.open("struct " + name + "_state {");

@@ -23,7 +23,7 @@ namespace litz {
 struct CppKernel {
   std::string text;  // definition; the function's name is kKernelName wherever it occurs
   std::vector<BufferId> buffers;  // pointer arguments p0, p1, ...
-  bool checks_indices = false;    // the status has to be looked at after the call
+  bool checks_values = false;    // the status has to be looked at after the call
   std::vector<Index> symbols;     // int64 arguments n0, n1, ...
 };
 
@@ -31,7 +31,7 @@ inline constexpr std::string_view kKernelName = "KERNEL";
 
 // The function's signature is
 //   void KERNEL(const LitzHost* host, i32* status, char* p0, ..., i64 n0, ...)
-// `status` is set to LITZ_INDEX_OUT_OF_RANGE where an index check fails.
+// `status` is set to LITZ_INDEX_OUT_OF_RANGE or LITZ_DIVISION_BY_ZERO where a check fails.
 CppKernel print_cpp_kernel(const Program& program, const Kernel& kernel, Prelude& prelude,
                            const PreludeTarget& target);
 

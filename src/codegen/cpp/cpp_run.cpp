@@ -317,10 +317,12 @@ class RunPrinter {
     for (BufferId id : call.buffers) line += ", " + pointer(id);
     for (Index symbol : call.symbols) line += ", " + index(symbol);
     body_.line(line + ");");
-    if (!call.checks_indices) return;
+    if (!call.checks_values) return;
     body_.open("if (status != 0) {");
-    body_.line("host->fail(host->self, status, " +
-               cpp_string_literal("index out of range in " + (kernel.origins.empty() ? std::string("a kernel") : kernel.origins.back())) + ");");
+    const std::string where = kernel.origins.empty() ? "a kernel" : kernel.origins.back();
+    body_.line("host->fail(host->self, status, status == " + text(LITZ_DIVISION_BY_ZERO) + " ? " +
+               cpp_string_literal("ZeroDivisionError: integer division by zero in " + where) + " : " +
+               cpp_string_literal("index out of range in " + where) + ");");
     body_.line("break;");
     body_.close();
   }

@@ -13,7 +13,7 @@ struct KernelCall {
   std::string function;
   std::vector<BufferId> buffers;
   std::vector<Index> symbols;
-  bool checks_indices = false;
+  bool checks_values = false;
 };
 
 struct CppRun {

@@ -45,17 +45,24 @@ constexpr std::string_view kPack = R"(template <class H>
 struct litz_pack {
   H a, b;
 };
+// The scalar's own type is not deduced: an int literal becomes a lane of whatever width.
+template <class T>
+struct litz_lane {
+  using type = __typeof__((*(T*)0)[0]);
+};
+template <class H>
+struct litz_lane<litz_pack<H>> : litz_lane<H> {};
 #define LITZ_PACK_OP(op)                                                                      \
   template <class H>                                                                          \
   LITZ_INLINE auto operator op(litz_pack<H> x, litz_pack<H> y) {                              \
     return litz_pack<decltype(x.a op y.a)>{x.a op y.a, x.b op y.b};                           \
   }                                                                                           \
-  template <class H, class S>                                                                 \
-  LITZ_INLINE auto operator op(litz_pack<H> x, S y) {                                         \
+  template <class H>                                                                          \
+  LITZ_INLINE auto operator op(litz_pack<H> x, typename litz_lane<H>::type y) {               \
     return litz_pack<decltype(x.a op y)>{x.a op y, x.b op y};                                 \
   }                                                                                           \
-  template <class H, class S>                                                                 \
-  LITZ_INLINE auto operator op(S x, litz_pack<H> y) {                                         \
+  template <class H>                                                                          \
+  LITZ_INLINE auto operator op(typename litz_lane<H>::type x, litz_pack<H> y) {               \
     return litz_pack<decltype(x op y.a)>{x op y.a, x op y.b};                                 \
   }
 LITZ_PACK_OP(+)

@@ -1,0 +1,51 @@
+#include "driver/stage_options.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "support/error.h"
+#include "support/version.h"
+
+namespace litz {
+
+LoweringOptions lowering_options(const Options& options) {
+  LoweringOptions lowering;
+  lowering.fallback_everything = options.fallback_everything;
+  lowering.fallback_ops = split_list(options.fallback_ops);
+  return lowering;
+}
+
+ScheduleOptions schedule_options(const Options& options) {
+  ScheduleOptions schedule;
+  schedule.inline_producers = options.inline_producers;
+  schedule.fuse = options.fuse;
+  schedule.reuse_memory = options.reuse_memory;
+  schedule.max_kernel_nodes = static_cast<int>(options.max_kernel_nodes);
+  return schedule;
+}
+
+CpuTarget cpu_target(const Options& options) {
+  Result<CpuTarget> target = CpuTarget::parse(options.target);
+  if (!target) throw UserError("option target: " + target.reason());
+  return *target;
+}
+
+int translation_units(const Options& options) {
+  if (options.jobs > 0) return static_cast<int>(options.jobs);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+CppArtifactOptions artifact_options(const Options& options, const CpuTarget& target) {
+  CppArtifactOptions printing;
+  printing.target.avx2 = target.isa != CpuTarget::Isa::kBaseline128;
+  printing.target.avx512 = target.isa == CpuTarget::Isa::kAvx512;
+  printing.target.fma = target.fma;
+  printing.target.f16c = target.f16c;
+  printing.target.vector_bytes = target.vector_bytes;
+  printing.units = translation_units(options);
+  printing.description =
+      "{\"litz\": \"" + std::string(version()) + "\", \"target\": \"" + target.text() + "\"}";
+  return printing;
+}
+
+}  // namespace litz

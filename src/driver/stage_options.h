@@ -1,0 +1,24 @@
+// What the options of a compilation mean to its stages.
+#pragma once
+
+#include "codegen/cpp/cpp_artifact.h"
+#include "driver/options.h"
+#include "lowering/lowering.h"
+#include "schedule/schedule.h"
+#include "toolchain/target.h"
+
+namespace litz {
+
+LoweringOptions lowering_options(const Options& options);
+ScheduleOptions schedule_options(const Options& options);
+
+// The CPU that the option names, which need not be this machine. Throws UserError that lists the
+// valid ones.
+CpuTarget cpu_target(const Options& options);
+
+// Translation units, and compilers at work at once.
+int translation_units(const Options& options);
+
+CppArtifactOptions artifact_options(const Options& options, const CpuTarget& target);
+
+}  // namespace litz

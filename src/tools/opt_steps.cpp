@@ -1,0 +1,147 @@
+#include "tools/opt_steps.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "driver/compile.h"
+#include "driver/interpreted_graph.h"
+#include "driver/stage_options.h"
+#include "graph/parse_graph.h"
+#include "graph/print_graph.h"
+#include "graph/verify_graph.h"
+#include "ir/parse_program.h"
+#include "ir/print_program.h"
+#include "ir/verify_program.h"
+#include "passes/pipeline.h"
+#include "runtime/loaded_artifact.h"
+#include "schedule/print_plan.h"
+#include "support/error.h"
+#include "tools/pattern_run.h"
+
+namespace litz {
+namespace {
+
+template <class Level>
+const Level& level_of(const State& state, const std::string& what) {
+  const Level* level = std::get_if<Level>(&state);
+  if (level == nullptr) throw UserError(what);
+  return *level;
+}
+
+State run_pass(const State& state, const std::string& name, const Options&) {
+  const GraphPass* pass = find_graph_pass(name);
+  if (pass == nullptr) throw UserError("unknown pass '" + name + "'; --list-passes lists them");
+  return pass->function(level_of<Graph>(state, "--pass takes a graph"));
+}
+
+State verify(const State& state, const std::string&, const Options&) {
+  if (const auto* program = std::get_if<Program>(&state)) {
+    verify_program(*program);
+  } else {
+    verify_graph(level_of<Graph>(state, "--verify takes a graph or a program"));
+  }
+  return state;
+}
+
+State lower(const State& state, const std::string&, const Options& options) {
+  const Graph& graph = level_of<Graph>(state, "--lower takes a graph");
+  return lower_graph(graph, lowering_options(options)).program;
+}
+
+State schedule(const State& state, const std::string&, const Options& options) {
+  const Program& program = level_of<Program>(state, "--schedule takes a program: --lower makes it");
+  return schedule_program(std::make_shared<Program>(program), schedule_options(options));
+}
+
+State emit(const State& state, const std::string& form, const Options& options) {
+  const Plan& plan = level_of<Plan>(state, "--emit takes a plan: --schedule makes it");
+  CppSources sources = print_cpp_artifact(plan, artifact_options(options, cpu_target(options)));
+  if (form == "cpp") return sources;
+  if (form != "kernels") throw UserError("--emit takes cpp or kernels, not '" + form + "'");
+  Text kernels;
+  for (const CppSource& unit : sources.units) {
+    kernels.text += unit.text.substr(unit.kernels_begin, unit.kernels_end - unit.kernels_begin);
+  }
+  return kernels;
+}
+
+State compile(const State& state, const std::string&, const Options& options) {
+  const Compiled compiled =
+      compile_graph(level_of<Graph>(state, "--compile takes a graph"), options, {});
+  for (const std::string& warning : compiled.warnings) {
+    std::cerr << "litz-opt: warning: " << warning << "\n";
+  }
+  if (!compiled.path.empty()) {
+    return CompiledGraphState{LoadedArtifact::load(compiled.path), compiled.path};
+  }
+  if (!options.interpret) throw UserError("the graph could not be compiled");
+  return CompiledGraphState{make_interpreted_graph(*compiled.program), ""};
+}
+
+State run(const State& state, const std::string&, const Options&) {
+  if (const auto* program = std::get_if<Program>(&state)) {
+    return Text{run_on_pattern(*make_interpreted_graph(*program))};
+  }
+  const auto& compiled =
+      level_of<CompiledGraphState>(state, "--run takes a program or what --compile makes");
+  return Text{run_on_pattern(*compiled.executable)};
+}
+
+constexpr OptStep kSteps[] = {
+    {"--pass", "NAME", "Run one graph pass", run_pass},
+    {"--verify", nullptr, "Check the invariants of a graph or a program", verify},
+    {"--lower", nullptr, "Graph to program", lower},
+    {"--schedule", nullptr, "Program to plan", schedule},
+    {"--emit", "FORM", "Plan to C++: cpp is all of it, kernels the kernels alone", emit},
+    {"--compile", nullptr, "Graph to shared library, as the driver does it, passes included",
+     compile},
+    {"--run", nullptr, "Run a program in the interpreter, or what --compile made", run},
+};
+
+std::string print(const Graph& graph) { return to_string(graph); }
+std::string print(const Program& program) { return to_string(program); }
+std::string print(const Plan& plan) { return to_string(plan); }
+std::string print(const Text& text) { return text.text; }
+
+std::string print(const CppSources& sources) {
+  std::string text;
+  for (const CppSource& unit : sources.units) text += "// ---- " + unit.name + "\n" + unit.text;
+  return text;
+}
+
+std::string print(const CompiledGraphState& compiled) {
+  const LitzArtifact& table = compiled.executable->table();
+  std::string text = compiled.path.empty() ? "interpreted" : "compiled";
+  text += ": " + std::to_string(table.num_inputs) + " inputs, " +
+          std::to_string(table.num_outputs) + " outputs, " + std::to_string(table.num_extern_ops) +
+          " library ops\n";
+  for (int32_t i = 0; i < table.num_extern_ops; ++i) {
+    text += "library op " + std::string(table.extern_ops[i].name) + "\n";
+  }
+  return text;
+}
+
+// Behind empty lines and comments, which programs begin with # and graphs with //.
+std::string_view first_word(std::string_view text) {
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    if (!text.starts_with("//") && !text.starts_with("#")) break;
+    text.remove_prefix(std::min(text.find('\n'), text.size()));
+  }
+  return text.substr(0, text.find_first_of("( \t\r\n"));
+}
+
+}  // namespace
+
+std::span<const OptStep> opt_steps() { return kSteps; }
+
+State parse_state(std::string_view text) {
+  if (first_word(text) == "program") return parse_program(text);
+  return parse_graph(text);
+}
+
+std::string print_state(const State& state) {
+  return std::visit([](const auto& level) { return print(level); }, state);
+}
+
+}  // namespace litz

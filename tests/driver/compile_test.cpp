@@ -1,0 +1,164 @@
+#include "driver/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "graph/parse_graph.h"
+#include "graph/print_graph.h"
+#include "ir/parse_program.h"
+#include "runtime/loaded_artifact.h"
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGraph = R"(graph(%x: f32[8]) {
+  %copy: f32[8] = aten::clone(%x)
+  %sum: f32[8] = aten::add.Scalar(%copy, 1)
+  return (%sum)
+})";
+
+// The same, under other names.
+constexpr const char* kRenamed = R"(graph(%primals_1: f32[8]) {
+  %clone: f32[8] = aten::clone(%primals_1)
+  %add: f32[8] = aten::add.Scalar(%clone, 1)  # model.py:12 in forward
+  return (%add)
+})";
+
+constexpr const char* kOther = R"(graph(%x: f32[8]) {
+  %copy: f32[8] = aten::clone(%x)
+  %sum: f32[8] = aten::add.Scalar(%copy, 2)
+  return (%sum)
+})";
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class CompileTest : public testing::Test {
+ protected:
+  CompileTest() {
+    std::string pattern = (fs::temp_directory_path() / "litz-driver-test-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    folder_ = pattern;
+    options_.cache_dir = (folder_ / "cache").string();
+    options_.jobs = 1;
+  }
+  ~CompileTest() override { fs::remove_all(folder_); }
+
+  Compiled compile(const char* text) const { return compile_graph(parse_graph(text), options_, {}); }
+  bool is_cached(const Compiled& compiled) const {
+    return nlohmann::json::parse(compiled.info)["cached"];
+  }
+
+  fs::path folder_;
+  Options options_;
+};
+
+TEST_F(CompileTest, TheSecondTimeTheCacheAnswers) {
+  const Compiled first = compile(kGraph);
+  EXPECT_TRUE(first.warnings.empty());
+  EXPECT_FALSE(is_cached(first));
+  EXPECT_EQ(LoadedArtifact::load(first.path)->table().num_inputs, 1);
+  const Compiled second = compile(kGraph);
+  EXPECT_TRUE(is_cached(second));
+  EXPECT_EQ(second.path, first.path);
+}
+
+TEST_F(CompileTest, TheKeyIsWhatIsComputedAndHow) {
+  const std::string path = compile(kGraph).path;
+  EXPECT_EQ(compile(kRenamed).path, path) << "names and lines are incidental";
+  options_.compile_time_limit = 100;
+  options_.verify = true;
+  EXPECT_EQ(compile(kGraph).path, path) << "these options do not shape code";
+  EXPECT_NE(compile(kOther).path, path);
+  options_.optimization_level = 1;
+  EXPECT_NE(compile(kGraph).path, path);
+}
+
+TEST_F(CompileTest, WithoutACacheNothingIsKept) {
+  options_.cache = false;
+  const Compiled first = compile(kGraph);
+  const Compiled second = compile(kGraph);
+  EXPECT_TRUE(fs::exists(first.path));
+  EXPECT_FALSE(is_cached(second));
+  EXPECT_TRUE(fs::is_empty(folder_ / "cache" / "v1" / "entries"));
+}
+
+TEST_F(CompileTest, TheTraceHasEveryStageInOrder) {
+  options_.trace = (folder_ / "trace").string();
+  compile(kGraph);
+  std::set<std::string> names;
+  for (const auto& file : fs::directory_iterator(folder_ / "trace" / "graph0")) {
+    names.insert(file.path().filename().string());
+  }
+  const std::set<std::string> expected = {
+      "00_graph.litz", "01_graph_after_remove_noops.litz", "02_program.litz",
+      "03_plan.txt",   "04_graph.cpp",                     "05_build.log",
+      "06_report.json"};
+  EXPECT_EQ(names, expected);
+  // Levels read back.
+  const fs::path traced = folder_ / "trace" / "graph0";
+  EXPECT_EQ(to_string(parse_graph(read(traced / "00_graph.litz"))), read(traced / "00_graph.litz"));
+  EXPECT_EQ(parse_program(read(traced / "02_program.litz")).outputs.size(), 1u);
+  compile(kGraph);
+  EXPECT_TRUE(fs::exists(folder_ / "trace" / "graph1")) << "each compilation has its own folder";
+}
+
+TEST_F(CompileTest, APassThatIsSwitchedOffDoesNotRun) {
+  options_.trace = (folder_ / "trace").string();
+  options_.disable_passes = "remove_noops";
+  compile(kGraph);
+  EXPECT_FALSE(fs::exists(folder_ / "trace" / "graph0" / "01_graph_after_remove_noops.litz"));
+  options_.disable_passes = "remove_nops";
+  EXPECT_THROW(compile(kGraph), UserError);
+}
+
+TEST_F(CompileTest, AnInterpretedGraphIsAProgramAndAReason) {
+  options_.interpret = true;
+  const Compiled compiled = compile(kGraph);
+  EXPECT_TRUE(compiled.path.empty());
+  ASSERT_NE(compiled.program, nullptr);
+  const auto info = nlohmann::json::parse(compiled.info);
+  EXPECT_EQ(info["interpreted"], "the option interpret asks for it");
+  EXPECT_TRUE(info["kernels"].empty());
+  EXPECT_TRUE(compiled.warnings.empty());
+}
+
+TEST_F(CompileTest, AFaultLeavesAReproducer) {
+  // A dimension that the tensor does not have: the reader would have to be wrong.
+  const char* broken = R"(graph(%x: f32[4, 8]) {
+  %s: f32[4, 8] = aten::_softmax(%x, 7, false)
+  return (%s)
+})";
+  options_.fuse = false;
+  try {
+    compile(broken);
+    FAIL() << "it compiled";
+  } catch (const InternalError& error) {
+    const std::string message = error.what();
+    const size_t hint = message.find("; reproduce it with: litz-opt --compile ");
+    ASSERT_NE(hint, std::string::npos) << message;
+    EXPECT_NE(message.find(" --option fuse=false "), std::string::npos) << message;
+    const std::string path = message.substr(message.rfind(' ') + 1);
+    EXPECT_EQ(read(path), to_string(parse_graph(broken)));
+    fs::remove_all(fs::path(path).parent_path());
+  }
+}
+
+TEST_F(CompileTest, ATargetThatThisMachineCannotRunIsRefused) {
+  options_.target = "avx512+bf16+vnni";
+  if (CpuTarget::parse(options_.target)->runs_on(CpuTarget::detect())) return;
+  EXPECT_THROW(compile(kGraph), UserError);
+}
+
+}  // namespace
+}  // namespace litz
