@@ -459,9 +459,8 @@ class Fuser {
     // What is stored once for a row is stored after its last stage; a store inside the row would
     // overwrite what a later stage reads.
     const std::vector<Index>& inner = result_.groups[group].inner;
-    return read == state.reads.end() || std::none_of(own.begin(), own.end(), [&](Index p) {
-             return depends_on_any(p, inner);
-           });
+    return read == state.reads.end() ||
+           std::none_of(own.begin(), own.end(), [&](Index p) { return depends_on_any(p, inner); });
   }
 
   // The pass over a row in which the candidate can be computed.

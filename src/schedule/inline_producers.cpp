@@ -13,8 +13,8 @@ constexpr int kTrivialWork = 12;
 constexpr int kCopyWork = 3;
 constexpr int kBroadcastWork = 6;
 constexpr int kBroadcastLoads = 2;
-constexpr int kMovedNodes = 48;    // of producer and consumer together
-constexpr int kMaxNodes = 160;     // of a consumer after inlining
+constexpr int kMovedNodes = 48;  // of producer and consumer together
+constexpr int kMaxNodes = 160;   // of a consumer after inlining
 
 // The expressions of an operation that may hold loads of producers.
 std::vector<Expr*> roots(Operation& operation) {
