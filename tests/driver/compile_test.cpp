@@ -13,6 +13,7 @@
 #include "ir/parse_program.h"
 #include "runtime/loaded_artifact.h"
 #include "support/error.h"
+#include "toolchain/target.h"
 
 namespace litz {
 namespace {
@@ -154,10 +155,15 @@ TEST_F(CompileTest, AFaultLeavesAReproducer) {
   }
 }
 
-TEST_F(CompileTest, ATargetThatThisMachineCannotRunIsRefused) {
-  options_.target = "avx512+bf16+vnni";
-  if (CpuTarget::parse(options_.target)->runs_on(CpuTarget::detect())) return;
-  EXPECT_THROW(compile(kGraph), UserError);
+TEST_F(CompileTest, TargetsAreThoseThatThisMachineCanRun) {
+  for (const char* target : {"baseline", "avx2", "avx512", "avx512+bf16+vnni"}) {
+    options_.target = target;
+    if (CpuTarget::parse(target)->runs_on(CpuTarget::detect())) {
+      EXPECT_FALSE(compile(kGraph).path.empty()) << target;
+    } else {
+      EXPECT_THROW(compile(kGraph), UserError) << target;
+    }
+  }
 }
 
 }  // namespace
