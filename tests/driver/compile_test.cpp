@@ -55,7 +55,9 @@ class CompileTest : public testing::Test {
   }
   ~CompileTest() override { fs::remove_all(folder_); }
 
-  Compiled compile(const char* text) const { return compile_graph(parse_graph(text), options_, {}); }
+  Compiled compile(const char* text) const {
+    return compile_graph(parse_graph(text), options_, {});
+  }
   bool is_cached(const Compiled& compiled) const {
     return nlohmann::json::parse(compiled.info)["cached"];
   }
@@ -101,10 +103,10 @@ TEST_F(CompileTest, TheTraceHasEveryStageInOrder) {
   for (const auto& file : fs::directory_iterator(folder_ / "trace" / "graph0")) {
     names.insert(file.path().filename().string());
   }
-  const std::set<std::string> expected = {
-      "00_graph.litz", "01_graph_after_remove_noops.litz", "02_program.litz",
-      "03_plan.txt",   "04_graph.cpp",                     "05_build.log",
-      "06_report.json"};
+  const std::set<std::string> expected = {"00_graph.litz",   "01_graph_after_remove_noops.litz",
+                                          "02_program.litz", "03_plan.txt",
+                                          "04_graph.cpp",    "05_build.log",
+                                          "06_report.json"};
   EXPECT_EQ(names, expected);
   // Levels read back.
   const fs::path traced = folder_ / "trace" / "graph0";
