@@ -43,7 +43,8 @@ std::map<std::string, OptionValue> read_options(const nb::dict& given) {
 }
 
 // (path, report as JSON, warnings, program): either a path, or a program to be interpreted.
-nb::tuple compile(GraphBuilder& builder, const nb::dict& given, const std::vector<std::string>& zig_folders) {
+nb::tuple compile(GraphBuilder& builder, const nb::dict& given,
+                  const std::vector<std::string>& zig_folders) {
   const Options options = make_options(read_options(given), environment_variable);
   Compiled compiled;
   {
@@ -60,7 +61,12 @@ std::string option_table() {
   for (const OptionRow& row : option_rows()) {
     nlohmann::ordered_json value;
     std::visit([&](const auto& v) { value = v; }, row.value);
-    rows.push_back({{"name", row.name}, {"type", row.type}, {"default", value}, {"doc", row.doc}, {"shapes_code", row.shapes_code}, {"choices", nlohmann::ordered_json::array()}});
+    rows.push_back({{"name", row.name},
+                    {"type", row.type},
+                    {"default", value},
+                    {"doc", row.doc},
+                    {"shapes_code", row.shapes_code},
+                    {"choices", nlohmann::ordered_json::array()}});
   }
   return rows.dump();
 }
@@ -68,7 +74,8 @@ std::string option_table() {
 // torch.compile's modes. None of them means anything on a CPU that the defaults do not do already.
 std::string mode_table() {
   nlohmann::ordered_json modes = nlohmann::ordered_json::object();
-  for (const char* name : {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}) {
+  for (const char* name :
+       {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}) {
     modes[name] = nlohmann::ordered_json::object();
   }
   return modes.dump();
@@ -79,11 +86,13 @@ std::string mode_table() {
 void bind_compiler(nb::module_& m) {
   nb::class_<Program>(m, "Program", "A loop-level program that could not be compiled.")
       .def("__str__", [](const Program& program) { return to_string(program); });
-  m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"), nb::arg("zig_folders") = std::vector<std::string>(),
+  m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"),
+        nb::arg("zig_folders") = std::vector<std::string>(),
         "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "
         "is no library the path is empty, and the program is what CompiledGraph interprets.");
   m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
-  m.def("option_table", &option_table, "The options as JSON: name, type, default, doc, shapes_code, choices.");
+  m.def("option_table", &option_table,
+        "The options as JSON: name, type, default, doc, shapes_code, choices.");
 }
 
 }  // namespace litz

@@ -48,7 +48,10 @@ class Timings {
       Timings& timings;
       std::string name;
       std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-      ~Stop() { timings.seconds_[name] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
+      ~Stop() {
+        timings.seconds_[name] +=
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      }
     } stop{*this, name};
     return stage();
   }
@@ -66,14 +69,16 @@ CompilerVersions& compiler_versions() {
 CpuTarget read_target(const Options& options) {
   const CpuTarget target = cpu_target(options);
   if (!target.runs_on(CpuTarget::detect())) {
-    throw UserError("option target: this machine cannot run code for " + target.text() + "; it is " + CpuTarget::detect().text());
+    throw UserError("option target: this machine cannot run code for " + target.text() +
+                    "; it is " + CpuTarget::detect().text());
   }
   return target;
 }
 
 std::string pass_names() {
   std::string names;
-  for (const GraphPass& pass : graph_passes()) names += (names.empty() ? "" : ", ") + std::string(pass.name);
+  for (const GraphPass& pass : graph_passes())
+    names += (names.empty() ? "" : ", ") + std::string(pass.name);
   return names;
 }
 
@@ -89,20 +94,24 @@ std::string canonical_text(const Graph& graph) {
 
 class Compilation {
  public:
-  Compilation(const Graph& graph, const Options& options, const std::vector<std::string>& zig_folders)
+  Compilation(const Graph& graph, const Options& options,
+              const std::vector<std::string>& zig_folders)
       : graph_(graph), options_(options), zig_folders_(zig_folders), trace_(options.trace) {}
 
   Compiled run() {
     if (options_.interpret) return interpret(lower(), "the option interpret asks for it");
     const CpuTarget target = read_target(options_);
-    Result<HostCompiler> compiler = timings_.measure("find compiler", [&] { return find_compiler(); });
+    Result<HostCompiler> compiler =
+        timings_.measure("find compiler", [&] { return find_compiler(); });
     if (!compiler) {
-      result_.warnings.push_back("no C++ compiler can be used, so graphs run in the interpreter, which is slow; " + compiler.reason() +
-                                 "; install g++, or pip install litz[compiler]");
+      result_.warnings.push_back(
+          "no C++ compiler can be used, so graphs run in the interpreter, which is slow; " +
+          compiler.reason() + "; install g++, or pip install litz[compiler]");
       return interpret(lower(), compiler.reason());
     }
     ArtifactCache cache = open_cache();
-    const CacheKey key = timings_.measure("key", [&] { return make_key(target, compiler->identity()); });
+    const CacheKey key =
+        timings_.measure("key", [&] { return make_key(target, compiler->identity()); });
     if (find_in_cache(cache, key)) return std::move(result_);
 
     const Program program = lower();
@@ -115,11 +124,12 @@ class Compilation {
   }
 
  private:
-  // ---- stages, in order --------------------------------------------------------------------------------------------------------
+  // ---- stages, in order ----
 
   Program lower() {
     Graph graph = timings_.measure("graph passes", [&] { return run_passes(); });
-    LoweringResult lowered = timings_.measure("lower", [&] { return lower_graph(graph, lowering_options(options_)); });
+    LoweringResult lowered =
+        timings_.measure("lower", [&] { return lower_graph(graph, lowering_options(options_)); });
     fallbacks_ = std::move(lowered.fallbacks);
     if (trace_.enabled()) trace_.write("program.litz", to_string(lowered.program));
     if (options_.verify) verify_program(lowered.program);
@@ -132,12 +142,15 @@ class Compilation {
     if (options_.verify) verify_graph(graph);
     const std::vector<std::string> disabled = split_list(options_.disable_passes);
     for (const std::string& name : disabled) {
-      if (find_graph_pass(name) == nullptr) throw UserError("option disable_passes: there is no pass '" + name + "'; passes are " + pass_names());
+      if (find_graph_pass(name) == nullptr)
+        throw UserError("option disable_passes: there is no pass '" + name + "'; passes are " +
+                        pass_names());
     }
     for (const GraphPass& pass : graph_passes()) {
       if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
       Graph next = pass.function(graph);
-      if (trace_.enabled() && to_string(next) != to_string(graph)) trace_.write("graph_after_" + std::string(pass.name) + ".litz", to_string(next));
+      if (trace_.enabled() && to_string(next) != to_string(graph))
+        trace_.write("graph_after_" + std::string(pass.name) + ".litz", to_string(next));
       if (options_.verify) verify_graph(next);
       graph = std::move(next);
     }
@@ -145,21 +158,25 @@ class Compilation {
   }
 
   Plan schedule(const Program& program) {
-    Plan plan = timings_.measure("schedule", [&] { return schedule_program(std::make_shared<Program>(program), schedule_options(options_)); });
+    Plan plan = timings_.measure("schedule", [&] {
+      return schedule_program(std::make_shared<Program>(program), schedule_options(options_));
+    });
     if (trace_.enabled()) trace_.write("plan.txt", to_string(plan));
     return plan;
   }
 
   CppSources print_sources(const Plan& plan, const CpuTarget& target) {
-    CppSources sources = timings_.measure("print", [&] { return print_cpp_artifact(plan, artifact_options(options_, target)); });
+    CppSources sources = timings_.measure(
+        "print", [&] { return print_cpp_artifact(plan, artifact_options(options_, target)); });
     for (const CppSource& unit : sources.units) {
       if (trace_.enabled()) trace_.write(unit.name, unit.text);
     }
     return sources;
   }
 
-  BuildResult build(const HostCompiler& compiler, const CpuTarget& target, const ArtifactCache& cache, const CacheKey& key,
-                    const CppSources& sources, const std::string& report) {
+  BuildResult build(const HostCompiler& compiler, const CpuTarget& target,
+                    const ArtifactCache& cache, const CacheKey& key, const CppSources& sources,
+                    const std::string& report) {
     SharedLibraryJob job;
     job.target = target;
     job.optimization_level = static_cast<int>(options_.optimization_level);
@@ -179,18 +196,21 @@ class Compilation {
 
   // Another folder may help.
   static bool is_for_want_of_room(const BuildResult& built) {
-    return !built.ok() && (built.status == BuildStatus::kFileError || built.log.find(std::strerror(ENOSPC)) != std::string::npos);
+    return !built.ok() && (built.status == BuildStatus::kFileError ||
+                           built.log.find(std::strerror(ENOSPC)) != std::string::npos);
   }
 
   // Sets the job's folders.
-  static BuildResult build_in(const std::string& parent, const HostCompiler& compiler, SharedLibraryJob& job) {
+  static BuildResult build_in(const std::string& parent, const HostCompiler& compiler,
+                              SharedLibraryJob& job) {
     BuildResult built;
     std::error_code error;
     std::filesystem::create_directories(parent, error);
     std::string folder = parent + "/litz-XXXXXX";
     if (mkdtemp(folder.data()) == nullptr) {
       built.status = BuildStatus::kFileError;
-      built.log = "cannot write to " + parent + ": " + std::strerror(errno) + "; TMPDIR can name another folder";
+      built.log = "cannot write to " + parent + ": " + std::strerror(errno) +
+                  "; TMPDIR can name another folder";
       return built;
     }
     job.work_folder = parent;
@@ -200,32 +220,39 @@ class Compilation {
     return built;
   }
 
-  void publish(const ArtifactCache& cache, const CacheKey& key, const SharedLibraryJob& job, const CppSources& sources, const std::string& report) {
+  void publish(const ArtifactCache& cache, const CacheKey& key, const SharedLibraryJob& job,
+               const CppSources& sources, const std::string& report) {
     const std::string folder = std::filesystem::path(job.output_path).parent_path();
     if (options_.cache && cache.mode() != CacheMode::kOff) {
       std::vector<CacheInput> files;
       files.push_back(CacheInput::from_file(kLibrary, job.output_path));
       files.push_back(CacheInput::from_bytes(kReport, report));
-      for (const CppSource& unit : sources.units) files.push_back(CacheInput::from_bytes(unit.name, unit.text));
-      const Result<CacheEntry> entry = timings_.measure("publish", [&] { return cache.publish(key, files); });
+      for (const CppSource& unit : sources.units)
+        files.push_back(CacheInput::from_bytes(unit.name, unit.text));
+      const Result<CacheEntry> entry =
+          timings_.measure("publish", [&] { return cache.publish(key, files); });
       if (entry) {
         std::error_code ignored;
         std::filesystem::remove_all(folder, ignored);
         finish(entry->path_of(kLibrary), report, entry->folder, false);
         return;
       }
-      result_.warnings.push_back("a compiled graph could not be kept in the cache; " + entry.reason());
+      result_.warnings.push_back("a compiled graph could not be kept in the cache; " +
+                                 entry.reason());
     }
     // The library stays where it was built; it is needed as long as the process may load it.
-    for (const CppSource& unit : sources.units) std::ofstream(folder + "/" + unit.name, std::ios::binary) << unit.text;
+    for (const CppSource& unit : sources.units)
+      std::ofstream(folder + "/" + unit.name, std::ios::binary) << unit.text;
     finish(job.output_path, report, folder, false);
   }
 
-  // ---- cache -----------------------------------------------------------------------------------------------------------------------
+  // ---- cache ----
 
   ArtifactCache open_cache() {
-    const std::string folder = options_.cache_dir.empty() ? default_cache_folder() : options_.cache_dir;
-    ArtifactCache cache = ArtifactCache::open(folder, static_cast<uint64_t>(options_.cache_size_mb) << 20);
+    const std::string folder =
+        options_.cache_dir.empty() ? default_cache_folder() : options_.cache_dir;
+    ArtifactCache cache =
+        ArtifactCache::open(folder, static_cast<uint64_t>(options_.cache_size_mb) << 20);
     if (options_.cache && cache.mode() == CacheMode::kOff) {
       result_.warnings.push_back("the cache cannot be used; " + cache.reason());
     }
@@ -253,15 +280,17 @@ class Compilation {
     if (!options_.cache || trace_.enabled()) return false;
     const LookupResult found = timings_.measure("lookup", [&] { return cache.lookup(key); });
     if (!found.warning.empty()) result_.warnings.push_back(found.warning);
-    if (!found.entry || !found.entry->contains(kLibrary) || !found.entry->contains(kReport)) return false;
+    if (!found.entry || !found.entry->contains(kLibrary) || !found.entry->contains(kReport))
+      return false;
     std::ifstream file(found.entry->path_of(kReport), std::ios::binary);
-    const std::string report{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    const std::string report{std::istreambuf_iterator<char>(file),
+                             std::istreambuf_iterator<char>()};
     if (report.empty()) return false;
     finish(found.entry->path_of(kLibrary), report, found.entry->folder, true);
     return true;
   }
 
-  // ---- results -----------------------------------------------------------------------------------------------------------------------
+  // ---- results ----
 
   Result<HostCompiler> find_compiler() {
     HostCompilerOptions finding;
@@ -280,18 +309,22 @@ class Compilation {
 
   // A compiler that rejects code points to a fault in Litz; one that hangs or dies, to the machine.
   Compiled interpret_instead(const Program& program, const BuildResult& built) {
-    const bool rejected = built.status == BuildStatus::kCompilerFailed || built.status == BuildStatus::kLinkFailed;
-    std::string warning = std::string("the C++ compiler ") + (rejected ? "rejects" : "did not compile") +
-                          " the code of a graph, which runs in the interpreter instead and is slow; " + build_status_name(built.status) +
-                          ": " + built.log.substr(0, kMaxLogInMessage);
+    const bool rejected =
+        built.status == BuildStatus::kCompilerFailed || built.status == BuildStatus::kLinkFailed;
+    std::string warning =
+        std::string("the C++ compiler ") + (rejected ? "rejects" : "did not compile") +
+        " the code of a graph, which runs in the interpreter instead and is slow; " +
+        build_status_name(built.status) + ": " + built.log.substr(0, kMaxLogInMessage);
     if (rejected) warning += reproduce_hint(graph_, options_);
     result_.warnings.push_back(warning);
     return interpret(program, std::string(build_status_name(built.status)) + "; " + built.log);
   }
 
-  void finish(const std::string& path, const std::string& report, const std::string& source_path, bool cached) {
+  void finish(const std::string& path, const std::string& report, const std::string& source_path,
+              bool cached) {
     result_.path = path;
-    result_.info = complete_report(report, timings_.seconds(), trace_.enabled() ? trace_.folder() : source_path, cached);
+    result_.info = complete_report(report, timings_.seconds(),
+                                   trace_.enabled() ? trace_.folder() : source_path, cached);
     if (trace_.enabled()) trace_.write("report.json", result_.info);
   }
 
@@ -306,7 +339,8 @@ class Compilation {
 
 }  // namespace
 
-Compiled compile_graph(const Graph& graph, const Options& options, const std::vector<std::string>& zig_folders) {
+Compiled compile_graph(const Graph& graph, const Options& options,
+                       const std::vector<std::string>& zig_folders) {
   try {
     return Compilation(graph, options, zig_folders).run();
   } catch (const UserError&) {

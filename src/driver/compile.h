@@ -12,17 +12,22 @@
 namespace litz {
 
 struct Compiled {
-  // The shared library, loaded by runtime/loaded_artifact.h; empty where the graph is to be interpreted.
+  // The shared library, loaded by runtime/loaded_artifact.h; empty where the graph is to be
+  // interpreted.
   std::string path;
-  // JSON for reports: kernels, library_calls, fallbacks, buffers, not_fused, timings, source_path, cached, interpreted.
+  // JSON for reports: kernels, library_calls, fallbacks, buffers, not_fused, timings, source_path,
+  // cached, interpreted.
   std::string info;
   // What the interpreter runs (driver/interpreted_graph.h), where `path` is empty.
   std::shared_ptr<const Program> program;
-  // Things the user should know, each a sentence whose details follow a semicolon: no compiler, a cache that cannot be used.
+  // Things the user should know, each a sentence whose details follow a semicolon: no compiler, a
+  // cache that cannot be used.
   std::vector<std::string> warnings;
 };
 
-// Throws UserError for what the user can change, InternalError for a fault in Litz; the latter names a reproducer that litz-opt reads.
-Compiled compile_graph(const Graph& graph, const Options& options, const std::vector<std::string>& zig_folders);
+// Throws UserError for what the user can change, InternalError for a fault in Litz; the latter
+// names a reproducer that litz-opt reads.
+Compiled compile_graph(const Graph& graph, const Options& options,
+                       const std::vector<std::string>& zig_folders);
 
 }  // namespace litz

@@ -18,8 +18,10 @@ std::string temporary_folder() {
 }
 
 std::string default_cache_folder() {
-  if (const auto xdg = environment_variable("XDG_CACHE_HOME"); xdg && !xdg->empty()) return *xdg + "/litz";
-  if (const auto home = environment_variable("HOME"); home && !home->empty()) return *home + "/.cache/litz";
+  if (const auto xdg = environment_variable("XDG_CACHE_HOME"); xdg && !xdg->empty())
+    return *xdg + "/litz";
+  if (const auto home = environment_variable("HOME"); home && !home->empty())
+    return *home + "/.cache/litz";
   return temporary_folder() + "/litz-" + std::to_string(getuid());
 }
 

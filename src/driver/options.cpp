@@ -20,7 +20,8 @@ std::string_view type_name() {
 
 std::string names() {
   std::string list;
-  for (const OptionRow& row : option_rows()) list += (list.empty() ? "" : ", ") + std::string(row.name);
+  for (const OptionRow& row : option_rows())
+    list += (list.empty() ? "" : ", ") + std::string(row.name);
   return list;
 }
 
@@ -31,7 +32,8 @@ UserError unknown_option(const std::string& name) {
 template <class T>
 T parse(std::string_view name, const std::string& text) {
   const auto refuse = [&] {
-    return UserError("option " + std::string(name) + " takes " + std::string(type_name<T>()) + ", not '" + text + "'");
+    return UserError("option " + std::string(name) + " takes " + std::string(type_name<T>()) +
+                     ", not '" + text + "'");
   };
   if constexpr (std::is_same_v<T, bool>) {
     if (text == "1" || text == "true" || text == "on") return true;
@@ -56,7 +58,8 @@ void assign(T& field, std::string_view name, const OptionValue& value) {
     }
   }
   const T* held = std::get_if<T>(&value);
-  if (held == nullptr) throw UserError("option " + std::string(name) + " takes " + std::string(type_name<T>()));
+  if (held == nullptr)
+    throw UserError("option " + std::string(name) + " takes " + std::string(type_name<T>()));
   field = *held;
 }
 
@@ -69,28 +72,33 @@ std::string as_text(const std::string& value) { return value; }
 
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
-#define LITZ_OPTION_ROW(name, type, value, shapes_code, choices, doc) {#name, type_name<type>(), OptionValue(type(value)), shapes_code, doc},
+#define LITZ_OPTION_ROW(name, type, value, shapes_code, choices, doc) \
+  {#name, type_name<type>(), OptionValue(type(value)), shapes_code, doc},
       LITZ_OPTIONS(LITZ_OPTION_ROW)
 #undef LITZ_OPTION_ROW
   };
   return rows;
 }
 
-Options make_options(const std::map<std::string, OptionValue>& given,
-                     const std::function<std::optional<std::string>(const std::string&)>& environment) {
+Options make_options(
+    const std::map<std::string, OptionValue>& given,
+    const std::function<std::optional<std::string>(const std::string&)>& environment) {
   Options options;
   const auto variable = [](std::string_view name) {
     std::string text = "LITZ_";
     for (char c : name) text += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return text;
   };
-#define LITZ_OPTION_READ(name, type, ...)                                                                     \
-  if (const std::optional<std::string> text = environment(variable(#name))) options.name = parse<type>(#name, *text); \
-  if (const auto found = given.find(#name); found != given.end()) assign(options.name, #name, found->second);
+#define LITZ_OPTION_READ(name, type, ...)                                   \
+  if (const std::optional<std::string> text = environment(variable(#name))) \
+    options.name = parse<type>(#name, *text);                               \
+  if (const auto found = given.find(#name); found != given.end())           \
+    assign(options.name, #name, found->second);
   LITZ_OPTIONS(LITZ_OPTION_READ)
 #undef LITZ_OPTION_READ
   for (const auto& [name, value] : given) {
-    const bool known = std::any_of(option_rows().begin(), option_rows().end(), [&, n = name](const OptionRow& row) { return row.name == n; });
+    const bool known = std::any_of(option_rows().begin(), option_rows().end(),
+                                   [&, n = name](const OptionRow& row) { return row.name == n; });
     if (!known) throw unknown_option(name);
   }
   return options;

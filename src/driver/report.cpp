@@ -10,7 +10,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // A number of bytes where it is known at compile time, else 0.
-int64_t constant_or_zero(Index index) { return index.valid() && index.is_constant() ? index.constant() : 0; }
+int64_t constant_or_zero(Index index) {
+  return index.valid() && index.is_constant() ? index.constant() : 0;
+}
 
 int64_t bytes_of(const Plan& plan, const std::vector<BufferId>& buffers) {
   int64_t total = 0;
@@ -41,13 +43,16 @@ Json kernels(const Plan& plan, const std::vector<std::string>& names) {
 void add_library_call(Json& list, const Operation& operation) {
   const auto* kernel = std::get_if<ExternKernel>(&operation.v);
   if (kernel == nullptr || !kernel->reason.empty()) return;
-  list.push_back({{"op", kernel->name}, {"node", kernel->node}, {"reason", "the library is the choice for it"}});
+  list.push_back({{"op", kernel->name},
+                  {"node", kernel->node},
+                  {"reason", "the library is the choice for it"}});
 }
 
 Json library_calls(const Plan& plan) {
   Json list = Json::array();
   for (const Step& step : plan.steps) {
-    if (const auto* id = std::get_if<OperationId>(&step.v)) add_library_call(list, plan.program->operations()[*id]);
+    if (const auto* id = std::get_if<OperationId>(&step.v))
+      add_library_call(list, plan.program->operations()[*id]);
   }
   return list;
 }
@@ -61,7 +66,8 @@ Json library_calls(const Program& program) {
 Json fallback_list(const std::vector<LoweringNote>& fallbacks) {
   Json list = Json::array();
   for (const LoweringNote& note : fallbacks) {
-    list.push_back({{"op", note.op}, {"node", note.node}, {"reason", note.reason}, {"line", note.stack}});
+    list.push_back(
+        {{"op", note.op}, {"node", note.node}, {"reason", note.reason}, {"line", note.stack}});
   }
   return list;
 }
@@ -78,14 +84,16 @@ Json buffers(const Plan& plan) {
       const auto [found, added] = owner.emplace(storage.offset_bytes.id(), name);
       if (!added) reuses = found->second;
     }
-    list.push_back({{"name", name}, {"bytes", constant_or_zero(storage.size_bytes)}, {"reuses", reuses}});
+    list.push_back(
+        {{"name", name}, {"bytes", constant_or_zero(storage.size_bytes)}, {"reuses", reuses}});
   }
   return list;
 }
 
 }  // namespace
 
-std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel_names, const std::vector<LoweringNote>& fallbacks) {
+std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel_names,
+                        const std::vector<LoweringNote>& fallbacks) {
   Json report;
   report["kernels"] = kernels(plan, kernel_names);
   report["library_calls"] = library_calls(plan);
@@ -93,13 +101,16 @@ std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel
   report["buffers"] = buffers(plan);
   report["not_fused"] = Json::array();
   for (const NotFused& pair : plan.not_fused) {
-    report["not_fused"].push_back({{"first", node_of(pair.producer)}, {"second", node_of(pair.consumer)}, {"reason", pair.reason}});
+    report["not_fused"].push_back({{"first", node_of(pair.producer)},
+                                   {"second", node_of(pair.consumer)},
+                                   {"reason", pair.reason}});
   }
   report["interpreted"] = "";
   return report.dump();
 }
 
-std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks, const std::string& reason) {
+std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks,
+                               const std::string& reason) {
   Json report;
   report["kernels"] = Json::array();
   report["library_calls"] = library_calls(program);
@@ -110,8 +121,8 @@ std::string report_interpreted(const Program& program, const std::vector<Lowerin
   return report.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string complete_report(const std::string& report, const std::map<std::string, double>& timings, const std::string& source_path,
-                            bool cached) {
+std::string complete_report(const std::string& report, const std::map<std::string, double>& timings,
+                            const std::string& source_path, bool cached) {
   Json all = Json::parse(report);
   all["timings"] = timings;
   all["source_path"] = source_path;

@@ -8,7 +8,8 @@ namespace litz {
 
 class Trace {
  public:
-  // `folder` empty: nothing is written. Each compilation makes a folder of its own in it, "graph0", "graph1", ...
+  // `folder` empty: nothing is written. Each compilation makes a folder of its own in it, "graph0",
+  // "graph1", ...
   explicit Trace(const std::string& folder);
 
   bool enabled() const { return !folder_.empty(); }

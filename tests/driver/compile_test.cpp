@@ -13,6 +13,7 @@
 #include "ir/parse_program.h"
 #include "runtime/loaded_artifact.h"
 #include "support/error.h"
+#include "toolchain/target.h"
 
 namespace litz {
 namespace {
@@ -54,7 +55,9 @@ class CompileTest : public testing::Test {
   }
   ~CompileTest() override { fs::remove_all(folder_); }
 
-  Compiled compile(const char* text) const { return compile_graph(parse_graph(text), options_, {}); }
+  Compiled compile(const char* text) const {
+    return compile_graph(parse_graph(text), options_, {});
+  }
   bool is_cached(const Compiled& compiled) const {
     return nlohmann::json::parse(compiled.info)["cached"];
   }
@@ -100,10 +103,10 @@ TEST_F(CompileTest, TheTraceHasEveryStageInOrder) {
   for (const auto& file : fs::directory_iterator(folder_ / "trace" / "graph0")) {
     names.insert(file.path().filename().string());
   }
-  const std::set<std::string> expected = {
-      "00_graph.litz", "01_graph_after_remove_noops.litz", "02_program.litz",
-      "03_plan.txt",   "04_graph.cpp",                     "05_build.log",
-      "06_report.json"};
+  const std::set<std::string> expected = {"00_graph.litz",   "01_graph_after_remove_noops.litz",
+                                          "02_program.litz", "03_plan.txt",
+                                          "04_graph.cpp",    "05_build.log",
+                                          "06_report.json"};
   EXPECT_EQ(names, expected);
   // Levels read back.
   const fs::path traced = folder_ / "trace" / "graph0";
@@ -154,10 +157,15 @@ TEST_F(CompileTest, AFaultLeavesAReproducer) {
   }
 }
 
-TEST_F(CompileTest, ATargetThatThisMachineCannotRunIsRefused) {
-  options_.target = "avx512+bf16+vnni";
-  if (CpuTarget::parse(options_.target)->runs_on(CpuTarget::detect())) return;
-  EXPECT_THROW(compile(kGraph), UserError);
+TEST_F(CompileTest, TargetsAreThoseThatThisMachineCanRun) {
+  for (const char* target : {"baseline", "avx2", "avx512", "avx512+bf16+vnni"}) {
+    options_.target = target;
+    if (CpuTarget::parse(target)->runs_on(CpuTarget::detect())) {
+      EXPECT_FALSE(compile(kGraph).path.empty()) << target;
+    } else {
+      EXPECT_THROW(compile(kGraph), UserError) << target;
+    }
+  }
 }
 
 }  // namespace

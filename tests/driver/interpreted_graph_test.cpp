@@ -60,8 +60,8 @@ TEST(InterpretedGraph, RunsThroughTheHost) {
   const int64_t sizes[] = {2, 3, 4};
   const int64_t strides[] = {3, 1};
   frame.input_tensors[1] = {x, sizes, strides, 2, static_cast<LitzDType>(DType::kFloat32), nullptr};
-  frame.input_tensors[2] = {y, sizes + 2, strides + 1, 1,
-                            static_cast<LitzDType>(DType::kFloat32), nullptr};
+  frame.input_tensors[2] = {
+      y, sizes + 2, strides + 1, 1, static_cast<LitzDType>(DType::kFloat32), nullptr};
   frame.inputs[0] = {.kind = LITZ_INT, .count = 0, .u = {.i = 2}};
   for (size_t i : {1, 2}) {
     frame.inputs[i] = {.kind = LITZ_TENSOR, .count = 0, .u = {.tensor = &frame.input_tensors[i]}};

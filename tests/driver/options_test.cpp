@@ -51,12 +51,14 @@ TEST(Options, WhatIsGivenWinsOverTheEnvironmentOverTheDefaults) {
 }
 
 TEST(Options, AnIntIsAFloatWhereAFloatIsAsked) {
-  EXPECT_EQ(make_options({{"compile_time_limit", int64_t{3}}}, no_variable).compile_time_limit, 3.0);
+  EXPECT_EQ(make_options({{"compile_time_limit", int64_t{3}}}, no_variable).compile_time_limit,
+            3.0);
 }
 
 TEST(Options, FaultsNameTheOptionAndWhatIsValid) {
-  EXPECT_NE(message_of([] { make_options({{"fuze", true}}, no_variable); }).find("options are target, "),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([] { make_options({{"fuze", true}}, no_variable); }).find("options are target, "),
+      std::string::npos);
   EXPECT_EQ(message_of([] { make_options({{"fuse", int64_t{1}}}, no_variable); }),
             "option fuse takes bool");
   EXPECT_EQ(message_of([] {
