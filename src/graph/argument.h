@@ -83,8 +83,8 @@ struct Argument {
 
   Argument() = default;
   template <class T>
-  requires(!std::is_same_v<std::remove_cvref_t<T>, Argument>) Argument(T value)
-      : v(std::move(value)) {}  // NOLINT: implicit on purpose
+    requires(!std::is_same_v<std::remove_cvref_t<T>, Argument>)
+  Argument(T value) : v(std::move(value)) {}  // NOLINT: implicit on purpose
 
   template <class T>
   bool holds() const {

@@ -183,7 +183,8 @@ class Printer {
     return loops_text(item.loops) + " " + std::string(to_string(item.mode));
   }
   std::string header(const ExternKernel& item) const {
-    return "extern " + quoted_text(item.name) + (item.overload.empty() ? "" : " " + quoted_text(item.overload));
+    return "extern " + quoted_text(item.name) +
+           (item.overload.empty() ? "" : " " + quoted_text(item.overload));
   }
 
   // ---- bodies ----
@@ -232,7 +233,9 @@ class Printer {
       std::string operator()(Index index) const { return "int " + to_string(index); }
       std::string operator()(double value) const { return "double " + shortest(value); }
       std::string operator()(bool value) const { return value ? "bool true" : "bool false"; }
-      std::string operator()(const std::string& text) const { return "string " + quoted_text(text); }
+      std::string operator()(const std::string& text) const {
+        return "string " + quoted_text(text);
+      }
       std::string operator()(DType dtype) const { return "dtype " + std::string(to_string(dtype)); }
       std::string operator()(const ExternDevice& device) const {
         return "device " + quoted_text(device.value);

@@ -220,9 +220,7 @@ std::vector<BufferId> buffers_read(const Operation& operation) {
                      set.add_argument(argument);
                    }
                  },
-                 [&](const auto& loop_operation) {
-                   set.add_loads({&loop_operation.value, 1});
-                 },
+                 [&](const auto& loop_operation) { set.add_loads({&loop_operation.value, 1}); },
              },
              operation.v);
   return set.take();

@@ -99,8 +99,7 @@ Lowered lower_take(OpCall& call) {
 // The same for stores into `self`.
 void set_scatter(OpCall& call, StoreMode mode, std::span<const Index> sizes, const StoreAt& store) {
   const TensorValue self = call.tensor("self");
-  set_scatter(
-      call, [&](Position p) { return call.load(self, p); }, mode, sizes, store);
+  set_scatter(call, [&](Position p) { return call.load(self, p); }, mode, sizes, store);
 }
 
 Lowered refuse_bool(const OpCall& call, StoreMode mode) {

@@ -42,7 +42,7 @@ inline constexpr int32_t kNoDeviceIndex = -1;
   X(get_dim, aoti_torch_get_dim, TorchStatus(TorchTensor, int64_t*))                              \
   X(get_sizes, aoti_torch_get_sizes, TorchStatus(TorchTensor, int64_t**))                         \
   X(get_strides, aoti_torch_get_strides, TorchStatus(TorchTensor, int64_t**))                     \
-  X(get_storage_offset, aoti_torch_get_storage_offset, TorchStatus(TorchTensor, int64_t*))         \
+  X(get_storage_offset, aoti_torch_get_storage_offset, TorchStatus(TorchTensor, int64_t*))        \
   X(get_dtype, aoti_torch_get_dtype, TorchStatus(TorchTensor, int32_t*))                          \
   X(get_device_type, aoti_torch_get_device_type, TorchStatus(TorchTensor, int32_t*))              \
   X(device_type_cpu, aoti_torch_device_type_cpu, int32_t())

@@ -24,7 +24,8 @@ std::string storage_text(const Storage& storage) {
     case Storage::Kind::kConstant:
       return "constant";
     case Storage::Kind::kWorkspace:
-      return "workspace at " + to_string(storage.offset_bytes) + ", " + to_string(storage.size_bytes) + " bytes";
+      return "workspace at " + to_string(storage.offset_bytes) + ", " +
+             to_string(storage.size_bytes) + " bytes";
     case Storage::Kind::kOutput:
       return "output " + std::to_string(storage.number);
     case Storage::Kind::kHost:
@@ -50,12 +51,14 @@ void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
   for (const std::string& origin : kernel.origins) text += "  # " + origin + "\n";
   for (size_t i = 0; i < kernel.reductions.size(); ++i) {
     const KernelReduction& r = kernel.reductions[i];
-    text += "  stage " + std::to_string(r.stage) + ": r" + std::to_string(i) + " = " + (r.running ? "running " : "") +
-            std::string(to_string(r.kind)) + "\n" + value_text(program, r.value);
+    text += "  stage " + std::to_string(r.stage) + ": r" + std::to_string(i) + " = " +
+            (r.running ? "running " : "") + std::string(to_string(r.kind)) + "\n" +
+            value_text(program, r.value);
   }
   for (const KernelStore& store : kernel.stores) {
-    text += "  " + (store.inner ? "stage " + std::to_string(store.stage) : std::string("outer")) + ": " + program.buffer(store.buffer).name +
-            "[" + to_string(store.offset) + "] " + std::string(to_string(store.mode)) + "\n" + value_text(program, store.value);
+    text += "  " + (store.inner ? "stage " + std::to_string(store.stage) : std::string("outer")) +
+            ": " + program.buffer(store.buffer).name + "[" + to_string(store.offset) + "] " +
+            std::string(to_string(store.mode)) + "\n" + value_text(program, store.value);
   }
   text += "}\n";
 }
@@ -70,11 +73,14 @@ std::string to_string(const Plan& plan) {
       text += "kernel " + std::to_string(kernel->value);
       print_kernel(plan, plan.kernels[*kernel], text);
     } else {
-      text += to_string(*plan.program, plan.program->operations()[std::get<OperationId>(plan.steps[i].v)]) + "\n";
+      text += to_string(*plan.program,
+                        plan.program->operations()[std::get<OperationId>(plan.steps[i].v)]) +
+              "\n";
     }
   }
   for (uint32_t i = 0; i < plan.program->buffers().size(); ++i) {
-    text += "buffer " + plan.program->buffer(BufferId(i)).name + ": " + storage_text(plan.storage[BufferId(i)]) + "\n";
+    text += "buffer " + plan.program->buffer(BufferId(i)).name + ": " +
+            storage_text(plan.storage[BufferId(i)]) + "\n";
   }
   return text + "workspace: " + to_string(plan.workspace_bytes) + " bytes\n";
 }

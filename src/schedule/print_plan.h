@@ -1,4 +1,5 @@
-// A plan as text, for people: kernels with their loops and stages, steps in order, and where every buffer lives.
+// A plan as text, for people: kernels with their loops and stages, steps in order, and where every
+// buffer lives.
 #pragma once
 
 #include <string>

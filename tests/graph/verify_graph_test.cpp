@@ -60,9 +60,8 @@ TEST(VerifyGraph, ArgumentsAreStoredAsTheirTypeAsks) {
   expect_broken(5, [](Graph& g) {
     g.node(kView).arguments[1] = ArgumentList{Argument(g.context().constant(4))};
   });
-  expect_broken(5, [](Graph& g) {
-    g.node(kView).arguments[1] = ArgumentList{Argument(Value{kInput, 0})};
-  });
+  expect_broken(
+      5, [](Graph& g) { g.node(kView).arguments[1] = ArgumentList{Argument(Value{kInput, 0})}; });
 }
 
 TEST(VerifyGraph, ResultsFollowTheSchema) {

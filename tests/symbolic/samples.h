@@ -153,12 +153,10 @@ class Samples {
         a, b, [](Index p, Index q) { return p * q; }, [](int64_t p, int64_t q) { return p * q; });
   }
   Sample divide(const Sample& a, const Sample& b) {
-    return combine(
-        a, b, [](Index p, Index q) { return floor_div(p, q); }, floor_div_int);
+    return combine(a, b, [](Index p, Index q) { return floor_div(p, q); }, floor_div_int);
   }
   Sample remainder(const Sample& a, const Sample& b) {
-    return combine(
-        a, b, [](Index p, Index q) { return mod(p, q); }, mod_int);
+    return combine(a, b, [](Index p, Index q) { return mod(p, q); }, mod_int);
   }
 
   // The Index has the values, under every assignment.

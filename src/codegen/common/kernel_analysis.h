@@ -10,8 +10,9 @@
 
 namespace litz {
 
-// Loop variables as a bit set: outer loops first, then inner ones. The highest bit stands for being inside an
-// iteration of all outer loops, where the results of reductions are, even if there is no outer loop.
+// Loop variables as a bit set: outer loops first, then inner ones. The highest bit stands for being
+// inside an iteration of all outer loops, where the results of reductions are, even if there is no
+// outer loop.
 using LoopMask = uint64_t;
 inline constexpr LoopMask kIterationBit = LoopMask{1} << 63;
 

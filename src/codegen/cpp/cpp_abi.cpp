@@ -80,7 +80,8 @@ __attribute__((cold)) static inline void division_by_zero(i32* status) {
 std::string cpp_abi_text() {
   std::string text = kDeclarations;
   const auto check = [&](const char* what, size_t size) {
-    text += std::string("static_assert(") + what + " == " + std::to_string(size) + ", \"the artifact ABI differs\");\n";
+    text += std::string("static_assert(") + what + " == " + std::to_string(size) +
+            ", \"the artifact ABI differs\");\n";
   };
   check("sizeof(LitzTensor)", sizeof(LitzTensor));
   check("sizeof(LitzValue)", sizeof(LitzValue));

@@ -1,5 +1,6 @@
-// Text that every generated translation unit shares: the declarations of litz/artifact.h without its includes, checked against the header
-// that Litz itself was built with by static assertions, and small helpers.
+// Text that every generated translation unit shares: the declarations of litz/artifact.h without
+// its includes, checked against the header that Litz itself was built with by static assertions,
+// and small helpers.
 #pragma once
 
 #include <string>

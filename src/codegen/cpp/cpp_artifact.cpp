@@ -41,7 +41,8 @@ std::string comment_of(const Kernel& kernel) {
 
 CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& options) {
   Prelude prelude(options.target);
-  for (DType dtype : {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kInt32, DType::kInt64}) prelude.type(dtype, 1);
+  for (DType dtype : {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kInt32, DType::kInt64})
+    prelude.type(dtype, 1);
 
   CppSources sources;
   std::vector<KernelFunction> functions;
@@ -50,24 +51,30 @@ CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& option
   for (const Kernel& kernel : plan.kernels) {
     CppKernel printed = print_cpp_kernel(*plan.program, kernel, prelude, options.target);
     const auto [found, added] = known.emplace(std::move(printed.text), functions.size());
-    if (added) functions.push_back({"k" + std::to_string(functions.size()), found->first, comment_of(kernel)});
+    if (added)
+      functions.push_back(
+          {"k" + std::to_string(functions.size()), found->first, comment_of(kernel)});
     const std::string& name = functions[found->second].name;
-    calls.push_back({name, std::move(printed.buffers), std::move(printed.symbols), printed.checks_values});
+    calls.push_back(
+        {name, std::move(printed.buffers), std::move(printed.symbols), printed.checks_values});
     sources.kernels.push_back(name);
   }
 
   const CppRun run = print_cpp_run(plan, calls, options.description);
   sources.extern_ops = run.extern_ops;
 
-  // Functions go to the unit that has the least text so far; the first one starts with the entry points.
-  const size_t units = std::max<size_t>(1, std::min<size_t>(static_cast<size_t>(options.units), functions.size()));
+  // Functions go to the unit that has the least text so far; the first one starts with the entry
+  // points.
+  const size_t units =
+      std::max<size_t>(1, std::min<size_t>(static_cast<size_t>(options.units), functions.size()));
   std::vector<std::string> bodies(units);
   std::vector<size_t> sizes(units, 0);
   sizes[0] = run.text.size() / 6;  // calls compile faster than loops
   std::string declarations;
   for (const KernelFunction& function : functions) {
     const std::string text = replace_all(function.text, kKernelName, function.name);
-    const size_t unit = static_cast<size_t>(std::min_element(sizes.begin(), sizes.end()) - sizes.begin());
+    const size_t unit =
+        static_cast<size_t>(std::min_element(sizes.begin(), sizes.end()) - sizes.begin());
     bodies[unit] += function.comment + "\n" + text + "\n";
     sizes[unit] += text.size();
     const size_t begin = text.rfind("void " + function.name + "(");

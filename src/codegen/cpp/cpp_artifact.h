@@ -1,4 +1,5 @@
-// A whole plan as C++ sources: kernels, the code that calls them and the library in order, and the exported LitzArtifact.
+// A whole plan as C++ sources: kernels, the code that calls them and the library in order, and the
+// exported LitzArtifact.
 #pragma once
 
 #include <string>
@@ -12,14 +13,16 @@ namespace litz {
 struct CppSource {
   std::string name;  // "graph.cpp", "kernels1.cpp"
   std::string text;
-  // The part of the text that is kernels. Before it stands what they use, behind it the entry points.
+  // The part of the text that is kernels. Before it stands what they use, behind it the entry
+  // points.
   size_t kernels_begin = 0;
   size_t kernels_end = 0;
 };
 
 struct CppSources {
-  std::vector<CppSource> units;       // the first one has the entry points
-  std::vector<std::string> kernels;   // function called for each kernel of the plan; equal kernels share one
+  std::vector<CppSource> units;  // the first one has the entry points
+  std::vector<std::string>
+      kernels;  // function called for each kernel of the plan; equal kernels share one
   std::vector<OperationId> extern_ops;  // what LitzHost::call's `op` stands for
 };
 

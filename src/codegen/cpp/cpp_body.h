@@ -96,8 +96,11 @@ class CppBody {
   // Gives kReduced(number) a name in the current scope.
   void define_reduced(uint32_t number, std::string name, bool is_vector);
   // Gives a value that is at hand a name in the current scope.
-  void define_vector(Expr e, std::string name) { scopes_.back().values[e] = {std::move(name), true, 0}; }
-  // A contiguous load of whole vectors along another loop than the vector loop, at the positions bound in this scope.
+  void define_vector(Expr e, std::string name) {
+    scopes_.back().values[e] = {std::move(name), true, 0};
+  }
+  // A contiguous load of whole vectors along another loop than the vector loop, at the positions
+  // bound in this scope.
   std::string load_along(Expr load, int lanes);
   // Where the accumulators of vectorised outer loops are: kReduced(number) in a vector scope loads
   // array[name - base].

@@ -23,7 +23,7 @@ namespace litz {
 struct CppKernel {
   std::string text;  // definition; the function's name is kKernelName wherever it occurs
   std::vector<BufferId> buffers;  // pointer arguments p0, p1, ...
-  bool checks_values = false;    // the status has to be looked at after the call
+  bool checks_values = false;     // the status has to be looked at after the call
   std::vector<Index> symbols;     // int64 arguments n0, n1, ...
 };
 

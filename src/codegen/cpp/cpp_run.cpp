@@ -78,7 +78,12 @@ std::string dtype_text(DType dtype) { return text(static_cast<int64_t>(dtype)); 
 class RunPrinter {
  public:
   RunPrinter(const Plan& plan, const std::vector<KernelCall>& calls, const std::string& description)
-      : plan_(plan), program_(*plan.program), calls_(calls), description_(description), binding_(bind_symbols(program_)), body_(2) {}
+      : plan_(plan),
+        program_(*plan.program),
+        calls_(calls),
+        description_(description),
+        binding_(bind_symbols(program_)),
+        body_(2) {}
 
   CppRun print() {
     print_body();
@@ -97,17 +102,20 @@ class RunPrinter {
   }
 
  private:
-  // ---- index expressions over the symbols ---------------------------------------------------------------------------------------
+  // ---- index expressions over the symbols
+  // ---------------------------------------------------------------------------------------
 
   std::string index(Index e) {
     switch (e.kind()) {
       case IndexKind::kConstant:
-        return text(e.constant()) + (e.constant() > INT32_MAX || e.constant() < INT32_MIN ? "LL" : "");
+        return text(e.constant()) +
+               (e.constant() > INT32_MAX || e.constant() < INT32_MIN ? "LL" : "");
       case IndexKind::kSymbol:
         return "s[" + text(static_cast<int64_t>(symbol_number(e))) + "]";
       case IndexKind::kSum: {
         std::string sum = "(" + text(e.sum_constant());
-        for (const auto& [coefficient, term] : e.terms()) sum += " + " + index(term) + " * (" + text(coefficient) + ")";
+        for (const auto& [coefficient, term] : e.terms())
+          sum += " + " + index(term) + " * (" + text(coefficient) + ")";
         return sum + ")";
       }
       case IndexKind::kProduct: {
@@ -123,7 +131,8 @@ class RunPrinter {
       case IndexKind::kMax: {
         std::string result = index(e.operands()[0]);
         const std::string function = e.kind() == IndexKind::kMin ? "min_index(" : "max_index(";
-        for (size_t i = 1; i < e.operands().size(); ++i) result = function + result + ", " + index(e.operands()[i]) + ")";
+        for (size_t i = 1; i < e.operands().size(); ++i)
+          result = function + result + ", " + index(e.operands()[i]) + ")";
         return result;
       }
     }
@@ -151,7 +160,9 @@ class RunPrinter {
   }
 
   void print_symbol_reader(IndentedBuffer& t) {
-    t.line("static inline i64 floor_div_index(i64 a, i64 b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }");
+    t.line(
+        "static inline i64 floor_div_index(i64 a, i64 b) { return a >= 0 ? a / b : -((-a + b - 1) "
+        "/ b); }");
     t.line("static inline i64 mod_index(i64 a, i64 b) { return a - b * floor_div_index(a, b); }");
     t.line("static inline i64 min_index(i64 a, i64 b) { return a < b ? a : b; }");
     t.line("static inline i64 max_index(i64 a, i64 b) { return a > b ? a : b; }");
@@ -179,14 +190,18 @@ class RunPrinter {
     t.line("");
   }
 
-  int64_t symbol_slots() const { return std::max<int64_t>(1, static_cast<int64_t>(binding_.sources.size())); }
+  int64_t symbol_slots() const {
+    return std::max<int64_t>(1, static_cast<int64_t>(binding_.sources.size()));
+  }
 
-  // ---- arrays of sizes and strides ---------------------------------------------------------------------------------------------
+  // ---- arrays of sizes and strides
+  // ---------------------------------------------------------------------------------------------
 
   // A pointer that outlives the run: a constant of the artifact, or a part of `shapes`.
   std::string lasting_array(const std::vector<Index>& values) {
     if (values.empty()) return "0";
-    if (std::all_of(values.begin(), values.end(), [](Index v) { return v.is_constant(); })) return constant_array(values);
+    if (std::all_of(values.begin(), values.end(), [](Index v) { return v.is_constant(); }))
+      return constant_array(values);
     std::string key;
     for (Index v : values) key += text(v.id()) + ",";
     const auto [found, added] = shape_slots_.emplace(key, shapes_count_);
@@ -201,12 +216,14 @@ class RunPrinter {
   std::string constant_array(const std::vector<Index>& values) {
     std::string list;
     for (Index v : values) list += (list.empty() ? "" : ", ") + index(v);
-    const auto [found, added] = arrays_.emplace(list, "z" + text(static_cast<int64_t>(arrays_.size())));
+    const auto [found, added] =
+        arrays_.emplace(list, "z" + text(static_cast<int64_t>(arrays_.size())));
     if (added) statics_.push_back("static const i64 " + found->second + "[] = {" + list + "};");
     return found->second;
   }
 
-  // ---- buffers --------------------------------------------------------------------------------------------------------------------
+  // ---- buffers
+  // --------------------------------------------------------------------------------------------------------------------
 
   const Storage& storage(BufferId id) const { return plan_.storage[id]; }
   bool whole(const BufferView& view) const { return is_whole_buffer(program_, view); }
@@ -247,7 +264,8 @@ class RunPrinter {
     if (!whole(view)) return "0";
     const Storage& s = storage(view.buffer);
     if (s.kind == Storage::Kind::kInput) return "inputs[" + text(s.number) + "].u.tensor->handle";
-    if (s.kind == Storage::Kind::kOutput || s.kind == Storage::Kind::kHost) return tensor_name(view.buffer) + ".handle";
+    if (s.kind == Storage::Kind::kOutput || s.kind == Storage::Kind::kHost)
+      return tensor_name(view.buffer) + ".handle";
     return "0";
   }
 
@@ -258,8 +276,9 @@ class RunPrinter {
 
   // Initialiser of a LitzTensor for a window of a buffer.
   std::string tensor_initialiser(const BufferView& view) {
-    return "{" + view_pointer(view) + ", " + lasting_array(view.sizes) + ", " + lasting_array(view.strides) + ", " +
-           text(static_cast<int64_t>(view.sizes.size())) + ", " + dtype_text(view.dtype) + ", " + handle(view) + "}";
+    return "{" + view_pointer(view) + ", " + lasting_array(view.sizes) + ", " +
+           lasting_array(view.strides) + ", " + text(static_cast<int64_t>(view.sizes.size())) +
+           ", " + dtype_text(view.dtype) + ", " + handle(view) + "}";
   }
 
   void declare_tensor(BufferId id) {
@@ -268,7 +287,8 @@ class RunPrinter {
     owned_.push_back(name);
   }
 
-  // ---- steps ------------------------------------------------------------------------------------------------------------------------
+  // ---- steps
+  // ------------------------------------------------------------------------------------------------------------------------
 
   void print_body() {
     for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
@@ -295,7 +315,8 @@ class RunPrinter {
       dying_.resize(plan_.steps.size() + 1);
       for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
         const Storage& s = storage(BufferId(i));
-        if (s.kind == Storage::Kind::kHost && s.last_step < plan_.steps.size()) dying_[s.last_step].push_back(i);
+        if (s.kind == Storage::Kind::kHost && s.last_step < plan_.steps.size())
+          dying_[s.last_step].push_back(i);
       }
     }
     return dying_[step];
@@ -321,8 +342,8 @@ class RunPrinter {
     body_.open("if (status != 0) {");
     const std::string where = kernel.origins.empty() ? "a kernel" : kernel.origins.back();
     body_.line("host->fail(host->self, status, status == " + text(LITZ_DIVISION_BY_ZERO) + " ? " +
-               cpp_string_literal("ZeroDivisionError: integer division by zero in " + where) + " : " +
-               cpp_string_literal("index out of range in " + where) + ");");
+               cpp_string_literal("ZeroDivisionError: integer division by zero in " + where) +
+               " : " + cpp_string_literal("index out of range in " + where) + ");");
     body_.line("break;");
     body_.close();
   }
@@ -356,8 +377,10 @@ class RunPrinter {
           } else {
             if (a.empty()) return "{7, 0, {.list = 0}}";
             std::string list;
-            for (const ExternArgument& entry : a) list += (list.empty() ? "" : ", ") + value_initialiser(entry);
-            return "{7, " + text(static_cast<int64_t>(a.size())) + ", {.list = " + value_array(list, is_constant(a)) + "}}";
+            for (const ExternArgument& entry : a)
+              list += (list.empty() ? "" : ", ") + value_initialiser(entry);
+            return "{7, " + text(static_cast<int64_t>(a.size())) +
+                   ", {.list = " + value_array(list, is_constant(a)) + "}}";
           }
         },
         argument.v);
@@ -379,8 +402,10 @@ class RunPrinter {
       body_.line("const LitzValue " + name + "[] = {" + list + "};");
       return name;
     }
-    const auto [found, added] = value_arrays_.emplace(list, "y" + text(static_cast<int64_t>(value_arrays_.size())));
-    if (added) statics_.push_back("static const LitzValue " + found->second + "[] = {" + list + "};");
+    const auto [found, added] =
+        value_arrays_.emplace(list, "y" + text(static_cast<int64_t>(value_arrays_.size())));
+    if (added)
+      statics_.push_back("static const LitzValue " + found->second + "[] = {" + list + "};");
     return found->second;
   }
 
@@ -399,7 +424,8 @@ class RunPrinter {
     extern_ops_.push_back(operation);
     body_.open("{");
     std::vector<std::string> arguments;
-    for (const ExternArgument& argument : kernel.arguments) arguments.push_back(value_initialiser(argument));
+    for (const ExternArgument& argument : kernel.arguments)
+      arguments.push_back(value_initialiser(argument));
     std::string list;
     for (const std::string& argument : arguments) list += (list.empty() ? "" : ", ") + argument;
     if (list.empty()) list = "{0, 0, {0}}";
@@ -408,25 +434,29 @@ class RunPrinter {
     for (BufferId output : kernel.outputs) {
       if (output.valid()) {
         declare_tensor(output);
-        results += (results.empty() ? "" : ", ") + ("{1, 0, {.result = &" + tensor_name(output) + "}}");
+        results +=
+            (results.empty() ? "" : ", ") + ("{1, 0, {.result = &" + tensor_name(output) + "}}");
       } else {
         results += std::string(results.empty() ? "" : ", ") + "{0, 0, {0}}";
       }
     }
     if (results.empty()) results = "{0, 0, {0}}";
     body_.line("LitzValue results[] = {" + results + "};");
-    body_.line("if ((status = host->call(host->self, " + text(static_cast<int64_t>(op)) + ", args, " +
-               text(static_cast<int64_t>(arguments.size())) + ", results, " + text(static_cast<int64_t>(kernel.outputs.size())) +
-               ")) != 0) break;");
+    body_.line("if ((status = host->call(host->self, " + text(static_cast<int64_t>(op)) +
+               ", args, " + text(static_cast<int64_t>(arguments.size())) + ", results, " +
+               text(static_cast<int64_t>(kernel.outputs.size())) + ")) != 0) break;");
     for (BufferId output : kernel.outputs) {
       if (!output.valid()) continue;
       const Buffer& buffer = program_.buffer(output);
       const std::string name = tensor_name(output);
-      body_.line("if ((status = expect_layout(host, &" + name + ", " + lasting_array(buffer.sizes) + ", " + lasting_array(buffer.strides) +
-                 ", " + text(static_cast<int64_t>(buffer.sizes.size())) + ", " + dtype_text(buffer.dtype) + ", " +
-                 text(size_of(buffer.dtype)) + ", " + (kernel.results_are_views ? "true" : "false") + ", " +
-                 cpp_string_literal(kernel.name + " (node " + kernel.node + ") returned a tensor of another shape or dtype than was traced") +
-                 ")) != 0) break;");
+      body_.line(
+          "if ((status = expect_layout(host, &" + name + ", " + lasting_array(buffer.sizes) + ", " +
+          lasting_array(buffer.strides) + ", " + text(static_cast<int64_t>(buffer.sizes.size())) +
+          ", " + dtype_text(buffer.dtype) + ", " + text(size_of(buffer.dtype)) + ", " +
+          (kernel.results_are_views ? "true" : "false") + ", " +
+          cpp_string_literal(kernel.name + " (node " + kernel.node +
+                             ") returned a tensor of another shape or dtype than was traced") +
+          ")) != 0) break;");
     }
     body_.close();
     // A result that nobody reads.
@@ -437,7 +467,8 @@ class RunPrinter {
     }
   }
 
-  // ---- outputs -----------------------------------------------------------------------------------------------------------------------
+  // ---- outputs
+  // -----------------------------------------------------------------------------------------------------------------------
 
   void print_outputs() {
     std::map<uint32_t, uint32_t> moved;  // buffer -> output that owns its tensor
@@ -488,12 +519,16 @@ class RunPrinter {
         body_.line("{");
         body_.line("  const LitzTensor from = " + name + ";");
         body_.line("  if ((status = host->allocate(host->self, &" + name + ")) != 0) break;");
-        body_.line("  copy_strided((char*)" + name + ".data, " + name + ".strides, (const char*)from.data, from.strides, from.sizes, from.ndim, " +
+        body_.line("  copy_strided((char*)" + name + ".data, " + name +
+                   ".strides, (const char*)from.data, from.strides, from.sizes, from.ndim, " +
                    text(size_of(view->dtype)) + ");");
         body_.line("}");
       } else {
-        const std::string base = s.kind == Storage::Kind::kInput ? "inputs[" + text(s.number) + "].u.tensor" : "&" + tensor_name(view->buffer);
-        body_.line("if ((status = host->view(host->self, " + base + ", &" + name + ")) != 0) break;");
+        const std::string base = s.kind == Storage::Kind::kInput
+                                     ? "inputs[" + text(s.number) + "].u.tensor"
+                                     : "&" + tensor_name(view->buffer);
+        body_.line("if ((status = host->view(host->self, " + base + ", &" + name +
+                   ")) != 0) break;");
       }
       hand_over.push_back(tensor + " = " + name + ";");
       hand_over.push_back(name + ".handle = 0;");
@@ -501,10 +536,13 @@ class RunPrinter {
     for (const std::string& line : hand_over) body_.line(line);
   }
 
-  // ---- entry points --------------------------------------------------------------------------------------------------------------------
+  // ---- entry points
+  // --------------------------------------------------------------------------------------------------------------------
 
   void print_run(IndentedBuffer& t) {
-    t.line("LITZ_PLAIN static int run(const LitzHost* host, const LitzValue* inputs, LitzValue* outputs,");
+    t.line(
+        "LITZ_PLAIN static int run(const LitzHost* host, const LitzValue* inputs, LitzValue* "
+        "outputs,");
     t.open("               LitzTensor* output_tensors, i64* shapes, void* workspace) {");
     t.line("char* const ws = (char*)workspace;");
     t.line("i64 s[" + text(symbol_slots()) + "];");
@@ -516,7 +554,10 @@ class RunPrinter {
       const std::string number = number_text(check.number);
       t.open("if (" + number + " != " + index(check.expected) + ") {");
       t.line("host->fail(host->self, 1, " +
-             cpp_string_literal(describe(program_, check.number) + " is not what the graph was compiled for (" + to_string(check.expected) + ")") + ");");
+             cpp_string_literal(describe(program_, check.number) +
+                                " is not what the graph was compiled for (" +
+                                to_string(check.expected) + ")") +
+             ");");
       t.line("return 1;");
       t.close();
     }
@@ -526,7 +567,8 @@ class RunPrinter {
     t.append(body_);
     t.line("} while (false);");
     // What was not handed over: on failure everything, else what only views look into.
-    for (const std::string& name : owned_) t.line("if (" + name + ".handle != 0) host->release(host->self, &" + name + ");");
+    for (const std::string& name : owned_)
+      t.line("if (" + name + ".handle != 0) host->release(host->self, &" + name + ");");
     t.line("return status;");
     t.close();
     t.line("");
@@ -540,7 +582,8 @@ class RunPrinter {
     return "-1";
   }
 
-  std::string extents(const std::vector<Index>& values, IndentedBuffer& t, const std::string& name) {
+  std::string extents(const std::vector<Index>& values, IndentedBuffer& t,
+                      const std::string& name) {
     if (values.empty()) return "0";
     std::string list;
     for (Index v : values) list += (list.empty() ? "" : ", ") + extent(v);
@@ -566,7 +609,8 @@ class RunPrinter {
       const Buffer& buffer = program_.buffer(input.buffer);
       const std::string sizes = extents(buffer.sizes, t, "input" + number + "_sizes");
       const std::string strides = extents(buffer.strides, t, "input" + number + "_strides");
-      specs += "  {" + name + ", 1, " + dtype_text(buffer.dtype) + ", " + text(static_cast<int64_t>(buffer.sizes.size())) + ", " +
+      specs += "  {" + name + ", 1, " + dtype_text(buffer.dtype) + ", " +
+               text(static_cast<int64_t>(buffer.sizes.size())) + ", " +
                (mutated[input.buffer.value] ? "1" : "0") + ", " + sizes + ", " + strides + "},\n";
     }
     if (specs.empty()) specs = "  {0, 0, 0, 0, 0, 0, 0},\n";
@@ -574,17 +618,21 @@ class RunPrinter {
     std::string ops;
     for (OperationId id : extern_ops_) {
       const ExternKernel& kernel = std::get<ExternKernel>(program_.operations()[id].v);
-      ops += "  {" + cpp_string_literal(kernel.name) + ", " + cpp_string_literal(kernel.overload) + ", " + cpp_string_literal(kernel.node) + "},\n";
+      ops += "  {" + cpp_string_literal(kernel.name) + ", " + cpp_string_literal(kernel.overload) +
+             ", " + cpp_string_literal(kernel.node) + "},\n";
     }
     if (ops.empty()) ops = "  {0, 0, 0},\n";
     t.line("static const LitzExternOp extern_ops[] = {\n" + ops + "};");
     t.line("extern \"C\" {");
     t.line("extern const LitzArtifact litz_artifact __attribute__((visibility(\"default\")));");
     t.line("}");
-    t.line("const LitzArtifact litz_artifact = {" + text(LITZ_ABI_VERSION) + ", " + text(static_cast<int64_t>(program_.inputs.size())) + ", " +
-           text(static_cast<int64_t>(program_.outputs.size())) + ", " + text(static_cast<int64_t>(extern_ops_.size())) + ", " +
+    t.line("const LitzArtifact litz_artifact = {" + text(LITZ_ABI_VERSION) + ", " +
+           text(static_cast<int64_t>(program_.inputs.size())) + ", " +
+           text(static_cast<int64_t>(program_.outputs.size())) + ", " +
+           text(static_cast<int64_t>(extern_ops_.size())) + ", " +
            text(static_cast<int64_t>(binding_.sources.size())) + ", input_specs, extern_ops,");
-    t.line("  " + cpp_string_literal(description_) + ", workspace_bytes, run, " + text(shapes_count_) + "};");
+    t.line("  " + cpp_string_literal(description_) + ", workspace_bytes, run, " +
+           text(shapes_count_) + "};");
   }
 
   const Plan& plan_;
@@ -609,7 +657,8 @@ class RunPrinter {
 
 }  // namespace
 
-CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, const std::string& description) {
+CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls,
+                     const std::string& description) {
   return RunPrinter(plan, calls, description).print();
 }
 

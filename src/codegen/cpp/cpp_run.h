@@ -1,4 +1,5 @@
-// Prints the entry points of an artifact: describe, workspace size, and `run`, which calls kernels and the library in the plan's order.
+// Prints the entry points of an artifact: describe, workspace size, and `run`, which calls kernels
+// and the library in the plan's order.
 #pragma once
 
 #include <string>
@@ -21,6 +22,7 @@ struct CppRun {
   std::vector<OperationId> extern_ops;
 };
 
-CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, const std::string& description);
+CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls,
+                     const std::string& description);
 
 }  // namespace litz

@@ -72,8 +72,8 @@ bool allowed(KernelAnalysis& analysis, size_t loop, bool outer) {
   return true;
 }
 
-// How well memory is walked along the loop; higher is better, below zero is worse than no vectors. The bonus is for
-// arithmetic, which gains whatever memory does.
+// How well memory is walked along the loop; higher is better, below zero is worse than no vectors.
+// The bonus is for arithmetic, which gains whatever memory does.
 int score(KernelAnalysis& analysis, size_t loop, int lanes, int bonus) {
   int total = bonus;
   const auto add = [&](Index offset, int weight) {
