@@ -6,6 +6,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "fuzz"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
