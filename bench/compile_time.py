@@ -4,7 +4,7 @@
 Three figures per row and backend:
   total    the first call: Dynamo, AOTAutograd, the backend, and one run
   backend  time inside the registered backend function (AOTAutograd and the inner share)
-  inner    the backend's own work after AOTAutograd: `compile_fx_inner` of TorchInductor, `litz.last_compile_times()` of Litz
+  inner    the backend's own work after AOTAutograd: `compile_fx_inner` of TorchInductor, the timings in `litz.report()` of Litz
 
 On a hit, TorchInductor's AOTAutograd cache does not enter the inner compiler: with a warm cache compare `backend`.
 

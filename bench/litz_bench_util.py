@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import statistics
 import sys
 import time
@@ -86,21 +85,18 @@ def backend_report(backend: str) -> Report:
 
 
 def litz_compile_ms() -> float | None:
-    """Litz's own share of the last compilations, summed over graphs: `litz.last_compile_times()`."""
+    """Litz's own share of the compilations since the last reset, summed over graphs."""
     litz = litz_module()
-    if litz is None or not hasattr(litz, "last_compile_times"):
+    if litz is None:
         return None
-    return float(sum(entry["total_ms"] for entry in litz.last_compile_times()))
+    return 1e3 * sum(graph.seconds for graph in litz.report().graphs)
 
 
 def litz_code_folder() -> str:
-    """Where the generated code lies: the `cache_dir` that litz names, else the environment's."""
+    """Where the generated code of the last graph lies; empty where nothing was compiled."""
     litz = litz_module()
-    for holder in ("cache_dir", "cache_folder"):
-        value = getattr(litz, holder, None)
-        if value is not None:
-            return str(value() if callable(value) else value)
-    return os.environ.get("LITZ_CACHE_DIR", "~/.cache/litz")
+    graphs = litz.report().graphs if litz is not None else ()
+    return graphs[-1].source_path if graphs else ""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
