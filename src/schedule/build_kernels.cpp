@@ -11,12 +11,6 @@
 namespace litz {
 namespace {
 
-Substitution as_substitution(const LoopMapping& mapping) {
-  Substitution substitution;
-  for (const auto& [variable, value] : mapping) substitution.set(variable, value);
-  return substitution;
-}
-
 // Builds one kernel over a group's loop variables, then rewrites it to simplified loops.
 class KernelBuilder {
  public:
@@ -147,8 +141,7 @@ class KernelBuilder {
           simplify_loops(context, variables, boundaries, expressions, &new_boundaries);
       if (round == 0 && !kernel_.sequential)
         sort_by_stride(context, rewrite, new_boundaries[0], expressions);
-      Substitution substitution;
-      for (const auto& [variable, value] : rewrite.replacements) substitution.set(variable, value);
+      Substitution substitution = as_substitution(rewrite.replacements);
       for (auto& [variable, value] : total) value = substitution.apply(value);
       for (Index& e : expressions) e = substitution.apply(e);
       variables = rewrite.variables;
@@ -175,8 +168,7 @@ class KernelBuilder {
   // the first store for outer loops and in most loads for inner ones, and renumbers them.
   void sort_by_stride(IndexContext& context, LoopRewrite& rewrite, size_t boundary,
                       std::span<const Index> expressions) const {
-    Substitution substitution;
-    for (const auto& [variable, value] : rewrite.replacements) substitution.set(variable, value);
+    Substitution substitution = as_substitution(rewrite.replacements);
     std::vector<Index> rewritten;
     for (Index e : expressions) rewritten.push_back(substitution.apply(e));
     const auto stride_in = [&](Index variable, bool inner) -> int64_t {

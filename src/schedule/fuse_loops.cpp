@@ -58,12 +58,6 @@ std::vector<Index> rewrite_all(Substitution& substitution, std::span<const Index
   return out;
 }
 
-Substitution as_substitution(const LoopMapping& mapping) {
-  Substitution substitution;
-  for (const auto& [variable, value] : mapping) substitution.set(variable, value);
-  return substitution;
-}
-
 bool depends_on_any(Index expression, std::span<const Index> variables) {
   return std::any_of(variables.begin(), variables.end(),
                      [&](Index v) { return v.is_symbol() && expression.depends_on(v); });

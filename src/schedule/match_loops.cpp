@@ -54,6 +54,12 @@ std::vector<Index> pick(std::span<const Index> from, std::span<const size_t> whi
 
 }  // namespace
 
+Substitution as_substitution(const LoopMapping& mapping) {
+  Substitution substitution;
+  for (const auto& [variable, value] : mapping) substitution.set(variable, value);
+  return substitution;
+}
+
 std::optional<LoopMatch> match_loops(IndexContext& context, std::span<const Index> variables,
                                      std::span<const Index> sizes, std::span<const Index> position,
                                      std::span<const Index> target) {

@@ -13,6 +13,8 @@ namespace litz {
 // Expressions for loop variables, as replacements for a Substitution.
 using LoopMapping = std::vector<std::pair<Index, Index>>;
 
+Substitution as_substitution(const LoopMapping& mapping);
+
 struct LoopMatch {
   LoopMapping mapping;           // variable -> expression
   std::vector<Index> unmatched;  // variables that position does not mention

@@ -616,9 +616,7 @@ void CppBody::prepare(const KernelStore& store) {
   for (Expr e : store.runtime_indices) emit(e);
 }
 
-void CppBody::store(const KernelStore& store) { store_to(store, false); }
-
-void CppBody::store_to(const KernelStore& store, bool streaming) {
+void CppBody::store(const KernelStore& store) {
   DType dtype = arguments_.program().buffer(store.buffer).dtype;
   const bool is_bool = dtype == DType::kBool;
   const Expr source = stored_value(store);
@@ -672,10 +670,7 @@ void CppBody::store_to(const KernelStore& store, bool streaming) {
     if (!valid_.empty()) {
       out().line(call(prelude_.store_tail(dtype, lanes_), {at, value, valid_}) + ";");
     } else {
-      out().line(
-          call(streaming ? prelude_.store_stream(dtype, lanes_) : prelude_.store(dtype, lanes_),
-               {at, value}) +
-          ";");
+      out().line(call(prelude_.store(dtype, lanes_), {at, value}) + ";");
     }
     return;
   }

@@ -91,7 +91,6 @@ class CppBody {
   void prepare(const KernelStore& store);
   // Stores the value at the offset of the kernel store: a vector where it is in a vector scope.
   void store(const KernelStore& store);
-  void store_to(const KernelStore& store, bool streaming);
 
   // Gives kReduced(number) a name in the current scope.
   void define_reduced(uint32_t number, std::string name, bool is_vector);
