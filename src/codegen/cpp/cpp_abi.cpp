@@ -63,10 +63,10 @@ static inline void run_range(const LitzHost* host, i64 n, i64 grain, LitzRangeBo
   }
 }
 
-// value where 0 <= value < extent; else 0, and the status says so.
+// value where 0 <= value < extent; else 0, and the status, if there is one, says so.
 static inline i64 checked_index(i64 value, i64 extent, i32* status) {
   if ((unsigned long long)value < (unsigned long long)extent) return value;
-  __atomic_store_n(status, 2, __ATOMIC_RELAXED);
+  if (status) __atomic_store_n(status, 2, __ATOMIC_RELAXED);
   return 0;
 }
 

@@ -348,14 +348,18 @@ CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
       return masked_scalar(e, scope);
     case ExprOp::kCheckIndex: {
       arguments_.set_checks_values();
+      const std::string runs = loops_run(scope);
+      const std::string status = runs.empty() ? "status" : "(" + runs + " ? status : 0)";
       return define(scope, type,
-                    call("checked_index", {find(e.operand(0))->text, index(e.index()), "status"}),
+                    call("checked_index", {find(e.operand(0))->text, index(e.index()), status}),
                     false);
     }
     case ExprOp::kCheckDivisor: {
       arguments_.set_checks_values();
       const Value divisor = *find(e.operand(0));
-      scope.text.line("if (" + divisor.text + " == 0) division_by_zero(status);");
+      const std::string runs = loops_run(scope);
+      scope.text.line("if (" + divisor.text + " == 0" + (runs.empty() ? "" : " && " + runs) +
+                      ") division_by_zero(status);");
       return divisor;
     }
     default: {
@@ -366,6 +370,19 @@ CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
                     false);
     }
   }
+}
+
+// A condition: the inner loops that a value stands in front of, instead of inside, have iterations.
+// Empty where that is known. Outer loops that have none never get here.
+std::string CppBody::loops_run(const Scope& scope) {
+  std::string condition;
+  const LoopMask inside =
+      (scopes_.back().bound | set_aside_) & ~scope.bound & analysis_.inner_mask();
+  for (size_t loop = 0; loop < analysis_.num_loops(); ++loop) {
+    if ((inside >> loop & 1) == 0 || analysis_.extent(loop).range().lo >= 1) continue;
+    condition += (condition.empty() ? "" : " && ") + index(analysis_.extent(loop)) + " > 0";
+  }
+  return condition.empty() ? "" : "(" + condition + ")";
 }
 
 CppBody::Value CppBody::masked_scalar(Expr e, Scope& scope) {
@@ -393,6 +410,8 @@ CppBody::Value CppBody::masked_scalar(Expr e, Scope& scope) {
   const size_t loop = vector_loop_;
   const int lanes = lanes_;
   const std::string valid = valid_;
+  const LoopMask set_aside = set_aside_;
+  set_aside_ |= scopes_.back().bound;
   std::vector<Scope> inner(
       std::make_move_iterator(scopes_.begin() + static_cast<std::ptrdiff_t>(position) + 1),
       std::make_move_iterator(scopes_.end()));
@@ -403,6 +422,7 @@ CppBody::Value CppBody::masked_scalar(Expr e, Scope& scope) {
   scopes_.back().text.line(name + " = " + taken + ";");
   pop_scope("if (" + condition + ")");
   for (Scope& s : inner) scopes_.push_back(std::move(s));
+  set_aside_ = set_aside;
   vector_loop_ = loop;
   lanes_ = lanes;
   valid_ = valid;

@@ -138,8 +138,7 @@ class CppBody {
   Value masked_scalar(Expr e, Scope& scope);
   Value define(Scope& scope, const std::string& type, const std::string& expression, bool is_vector,
                int mask_bytes = 0);
-  std::string scalar_lane(Expr e, const std::string& lane);
-  std::string operand(Expr e, bool as_vector);
+  std::string loops_run(const Scope& scope);
   std::string runtime_offset(Expr load, const std::function<std::string(Expr)>& scalar_of);
   std::string address(BufferId buffer, const std::string& offset);
   std::string zero_filled_array(Scope& scope, DType dtype);
@@ -155,6 +154,7 @@ class CppBody {
   std::unordered_map<Index, std::string>
       names_;  // loop variables and i0, i1, ... while an address is printed
   std::unordered_map<uint32_t, std::string> arrays_;
+  LoopMask set_aside_ = 0;  // loops bound in scopes that are set aside
   size_t vector_loop_ = kNoLoop;
   int lanes_ = 1;
   std::string valid_;

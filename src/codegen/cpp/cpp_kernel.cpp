@@ -659,7 +659,7 @@ class KernelPrinter {
       }
     }
     if (kernel_.sequential) {
-      d.line(name + "_body(0, " + total_ + ", &state);");
+      d.line("if (" + total_ + " > 0) " + name + "_body(0, " + total_ + ", &state);");
     } else {
       d.line("run_range(host, " + total_ + ", " + grain_ + ", " + name + "_body, &state);");
     }
