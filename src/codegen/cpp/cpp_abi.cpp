@@ -94,22 +94,4 @@ std::string cpp_abi_text() {
   return text + "\n";
 }
 
-std::string cpp_string_literal(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const unsigned char byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte >= 0x20 && byte < 0x7f && c != '?') {
-      out += c;
-    } else {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\%03o", byte);
-      out += escape;
-    }
-  }
-  return out + "\"";
-}
-
 }  // namespace litz

@@ -139,7 +139,8 @@ class CppBody {
   Value define(Scope& scope, const std::string& type, const std::string& expression, bool is_vector,
                int mask_bytes = 0);
   std::string loops_run(const Scope& scope);
-  std::string runtime_offset(Expr load, const std::function<std::string(Expr)>& scalar_of);
+  std::string runtime_offset(Index offset, std::span<const Expr> runtime,
+                             const std::function<std::string(Expr)>& scalar_of);
   std::string address(BufferId buffer, const std::string& offset);
   std::string zero_filled_array(Scope& scope, DType dtype);
   int bytes_of(Expr e) const;
