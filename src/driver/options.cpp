@@ -108,7 +108,7 @@ Options make_options(
     const std::function<std::optional<std::string>(const std::string&)>& environment) {
   Options options;
 #define LITZ_OPTION_READ(name, type, value, shapes_code, variable, valid, doc) \
-  if (const std::optional<std::string> text = environment(variable))          \
+  if (const std::optional<std::string> text = environment(variable))           \
     options.name = parse<type>(#name, *text);                                  \
   if (const auto found = given.find(#name); found != given.end())              \
     assign(options.name, #name, found->second);                                \

@@ -104,7 +104,7 @@ void LoweringContext::add_constant(NodeId id) {
 
 void LoweringContext::lower_call(NodeId id) {
   const Node& node = graph_.node(id);
-  origin_ = node.name + (node.stack.empty() ? "" : ": " + node.stack);
+  origin_ = node_origin(node.name, node.stack);
   const std::string op = node.schema->full_name();
   if (options_.fallback_everything ||
       std::find_if(options_.fallback_ops.begin(), options_.fallback_ops.end(),
