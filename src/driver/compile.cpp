@@ -25,6 +25,7 @@
 #include "passes/pipeline.h"
 #include "schedule/print_plan.h"
 #include "schedule/schedule.h"
+#include "schedule/verify_plan.h"
 #include "support/error.h"
 #include "support/file.h"
 #include "support/version.h"
@@ -143,6 +144,7 @@ class Compilation {
       return schedule_program(std::make_shared<Program>(program), schedule_options(options_));
     });
     if (trace_.enabled()) trace_.write("plan.txt", to_string(plan));
+    if (options_.verify) verify_plan(plan);
     return plan;
   }
 

@@ -102,8 +102,7 @@ std::string Accumulator::better(const std::string& value, const std::string& pos
   return condition;
 }
 
-// ---- registers
-// --------------------------------------------------------------------------------------------------------------
+// ---- registers ----
 
 void Accumulator::declare(IndentedBuffer& out, const std::string& suffix) {
   out.line((lanes_ == 1 ? scalar_type() : vector_type()) + " " + name(suffix) + " = " +
@@ -247,8 +246,7 @@ std::string Accumulator::finish(CppBody& body) {
   return result;
 }
 
-// ---- arrays
-// ------------------------------------------------------------------------------------------------------------------
+// ---- arrays ----
 
 void Accumulator::declare_array(IndentedBuffer& out, int64_t elements) {
   array_elements_ = (elements + lanes_ - 1) / lanes_ * lanes_;
@@ -315,8 +313,7 @@ std::string Accumulator::array_element(const std::string& element) const {
   return "(" + (is_arg() ? position_name("") : name("")) + " + (" + element + "))";
 }
 
-// ---- partial results
-// ---------------------------------------------------------------------------------------------------------
+// ---- partial results ----
 
 void Accumulator::store_partial(CppBody& body, const std::string& subscript) {
   const std::string result = finish(body);

@@ -40,8 +40,7 @@ std::string call(const std::string& function, std::initializer_list<std::string>
 
 }  // namespace
 
-// ---- scopes
-// ---------------------------------------------------------------------------------------------------------------
+// ---- scopes ----
 
 IndentedBuffer& CppBody::push_scope(size_t loop, std::string name) {
   LITZ_CHECK(scopes_.size() < kMaxScopes, "blocks nested too deeply");
@@ -106,8 +105,7 @@ std::string CppBody::fresh(std::string_view stem) {
   return std::string(stem) + std::to_string(next_++);
 }
 
-// ---- values
-// ---------------------------------------------------------------------------------------------------------------
+// ---- values ----
 
 const CppBody::Value* CppBody::find(Expr e) const {
   for (size_t i = scopes_.size(); i-- > 0;) {
@@ -196,8 +194,7 @@ std::string CppBody::literal(const Scalar& scalar, DType dtype) {
   return "(" + prelude_.type(dtype, 1) + ")" + cpp_integer_literal(scalar.integer);
 }
 
-// ---- addresses
-// -------------------------------------------------------------------------------------------------------------
+// ---- addresses ----
 
 std::string CppBody::bound_name(Index symbol) const {
   const auto found = names_.find(symbol);
@@ -237,8 +234,7 @@ std::string CppBody::runtime_offset(Index offset, std::span<const Expr> runtime,
   return text;
 }
 
-// ---- scalars
-// ----------------------------------------------------------------------------------------------------------------
+// ---- scalars ----
 
 CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
   const DType dtype = register_dtype(e.dtype());
@@ -347,8 +343,7 @@ CppBody::Value CppBody::masked_scalar(Expr e, Scope& scope) {
   return {name, as_vector, as_vector && is_bool ? mask_bytes : 0};
 }
 
-// ---- vectors
-// ----------------------------------------------------------------------------------------------------------------
+// ---- vectors ----
 
 CppBody::Value CppBody::compute_vector(Expr e, Scope& scope) {
   const DType dtype = register_dtype(e.dtype());
@@ -517,8 +512,7 @@ CppBody::Value CppBody::masked_vector(Expr e, Scope& scope) {
   return {name, true, is_bool ? 1 : 0};
 }
 
-// ---- stores and reductions
-// ----------------------------------------------------------------------------------------------------
+// ---- stores and reductions ----
 
 void CppBody::define_reduced(uint32_t number, std::string name, bool is_vector) {
   const KernelReduction& reduction = analysis_.kernel().reductions[number];

@@ -52,8 +52,7 @@ class CppBody {
     scopes_.reserve(kMaxScopes);  // references to scopes stay valid while inner ones open
   }
 
-  // ---- scopes
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- scopes ----
   // Opens a scope that binds one more loop (or none), under the C++ name given; returns where its
   // statements go.
   static constexpr size_t kNoLoop = SIZE_MAX;
@@ -73,8 +72,7 @@ class CppBody {
   std::string take_text();
   IndentedBuffer& out() { return scopes_.back().text; }
 
-  // ---- values
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- values ----
   bool varies(Expr e) {
     return vector_loop_ != kNoLoop && (analysis_.depends(e) >> vector_loop_ & 1) != 0;
   }

@@ -66,8 +66,7 @@ class KernelPrinter {
   }
 
  private:
-  // ---- shape of the work
-  // -------------------------------------------------------------------------------------------------
+  // ---- shape of the work ----
 
   Index extent(size_t loop) const { return analysis_.extent(loop); }
 
@@ -123,8 +122,7 @@ class KernelPrinter {
     return "1 + " + wanted + " / (" + elements + " + 1)";
   }
 
-  // ---- rows
-  // ----------------------------------------------------------------------------------------------------------------
+  // ---- rows ----
 
   // Declares the row loops' variables from the flat index `flat`.
   void decode_rows(const std::string& flat) {
@@ -194,8 +192,7 @@ class KernelPrinter {
     }
   }
 
-  // ---- stages where the vector loop is an inner loop, or there is none
-  // --------------------------------------------------------
+  // ---- stages where the vector loop is an inner loop, or there is none ----
 
   bool in_stage(const Accumulator& a, uint32_t stage) const { return a.reduction().stage == stage; }
 
@@ -335,8 +332,7 @@ class KernelPrinter {
     }
   }
 
-  // ---- reductions split among threads
-  // -------------------------------------------------------------------------------------------
+  // ---- reductions split among threads ----
 
   // One item is a part of the first inner loop; every item makes partial results of all rows.
   void print_chunks() {
@@ -408,8 +404,7 @@ class KernelPrinter {
     for (Accumulator& a : accumulators_) a.store_partial(body_, "[it * " + rows + " + row]");
   }
 
-  // ---- the vector loop is an outer loop
-  // -------------------------------------------------------------------------------------------
+  // ---- the vector loop is an outer loop ----
 
   void print_rows_and_tiles() {
     const int64_t size = tile();
@@ -598,8 +593,7 @@ class KernelPrinter {
     body_.pop_scope("");
   }
 
-  // ---- the whole function
-  // -------------------------------------------------------------------------------------------------------------
+  // ---- the whole function ----
 
   CppKernel assemble() {
     CppKernel out;

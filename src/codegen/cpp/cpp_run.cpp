@@ -104,8 +104,7 @@ class RunPrinter {
   }
 
  private:
-  // ---- index expressions over the symbols
-  // ---------------------------------------------------------------------------------------
+  // ---- index expressions over the symbols ----
 
   std::string index(Index e) {
     return cpp_index(e, prelude_, [&](Index symbol) {
@@ -164,8 +163,7 @@ class RunPrinter {
     return std::max<int64_t>(1, static_cast<int64_t>(binding_.sources.size()));
   }
 
-  // ---- arrays of sizes and strides
-  // ---------------------------------------------------------------------------------------------
+  // ---- arrays of sizes and strides ----
 
   // A pointer that outlives the run: a constant of the artifact, or a part of `shapes`.
   std::string lasting_array(const std::vector<Index>& values) {
@@ -192,8 +190,7 @@ class RunPrinter {
     return found->second;
   }
 
-  // ---- buffers
-  // --------------------------------------------------------------------------------------------------------------------
+  // ---- buffers ----
 
   const Storage& storage(BufferId id) const { return plan_.storage[id]; }
   bool whole(const BufferView& view) const { return is_whole_buffer(program_, view); }
@@ -257,8 +254,7 @@ class RunPrinter {
     owned_.push_back(name);
   }
 
-  // ---- steps
-  // ------------------------------------------------------------------------------------------------------------------------
+  // ---- steps ----
 
   void print_body() {
     for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
@@ -420,16 +416,9 @@ class RunPrinter {
           ")) != 0) break;");
     }
     body_.close();
-    // A result that nobody reads.
-    for (BufferId output : kernel.outputs) {
-      if (!output.valid() || storage(output).kind != Storage::Kind::kNone) continue;
-      body_.line("host->release(host->self, &" + tensor_name(output) + ");");
-      body_.line(tensor_name(output) + ".handle = 0;");
-    }
   }
 
-  // ---- outputs
-  // -----------------------------------------------------------------------------------------------------------------------
+  // ---- outputs ----
 
   void print_outputs() {
     std::map<uint32_t, uint32_t> moved;  // buffer -> output that owns its tensor
@@ -497,8 +486,7 @@ class RunPrinter {
     for (const std::string& line : hand_over) body_.line(line);
   }
 
-  // ---- entry points
-  // --------------------------------------------------------------------------------------------------------------------
+  // ---- entry points ----
 
   void print_run(IndentedBuffer& t) {
     t.line(
