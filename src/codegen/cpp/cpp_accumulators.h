@@ -54,8 +54,10 @@ class Accumulator {
     return "pos" + std::to_string(number_) + suffix;
   }
   std::string combine(const std::string& a, const std::string& b, int lanes);
-  std::string better(const std::string& value, const std::string& position, const std::string& best,
-                     const std::string& best_position, bool positions_in_order) const;
+  std::string better(const std::string& value, const std::string& best,
+                     const std::string& earlier) const;
+  std::string narrow_mask(const std::string& mask);
+  std::string wide_mask(const std::string& mask);
   std::string start(int lanes);
   std::string vector_type();
 
