@@ -89,17 +89,28 @@ std::string Accumulator::better(const std::string& value, const std::string& pos
                                 bool positions_in_order) const {
   const std::string symbol = reduction_->kind == ReductionKind::kArgMax ? " > " : " < ";
   std::string condition = "(" + value + symbol + best + ")";
-  const bool floating = is_floating(dtype_);
-  if (floating)
+  if (is_floating(dtype_))
     condition += " | ((" + value + " != " + value + ") & (" + best + " == " + best + "))";
-  if (!positions_in_order) {
-    std::string equal = "(" + value + " == " + best + ")";
-    if (floating)
-      equal =
-          "(" + equal + " | ((" + value + " != " + value + ") & (" + best + " != " + best + ")))";
-    condition += " | (" + equal + " & (" + position + " < " + best_position + "))";
-  }
+  if (!positions_in_order)
+    condition += " | (" + equal(value, best) + " & (" + position + " < " + best_position + "))";
   return condition;
+}
+
+std::string Accumulator::equal(const std::string& a, const std::string& b) const {
+  const std::string same = "(" + a + " == " + b + ")";
+  if (!is_floating(dtype_)) return same;
+  return "(" + same + " | ((" + a + " != " + a + ") & (" + b + " != " + b + ")))";
+}
+
+// better() of vectors lane by lane: the positions' mask is brought to the values' width.
+std::string Accumulator::better_lanes(const std::string& value, const std::string& position,
+                                      const std::string& best, const std::string& best_position) {
+  const int bytes = static_cast<int>(size_of(dtype_));
+  const std::string earlier = position + " < " + best_position;
+  const std::string narrow = bytes == 8
+                                 ? "(" + earlier + ")"
+                                 : prelude_->convert_mask(8, bytes, lanes_) + "(" + earlier + ")";
+  return better(value, "", best, "", true) + " | (" + equal(value, best) + " & " + narrow + ")";
 }
 
 // ---- registers
@@ -179,21 +190,10 @@ void Accumulator::merge(CppBody& body, const std::string& into, const std::strin
                     position_name(into) + ";");
     return;
   }
-  // Equal values are told apart by position lane by lane: the position's mask is brought to the
-  // value's width.
-  const std::string earlier = position_name(from) + " < " + position_name(into);
-  const std::string narrow = bytes == 8
-                                 ? "(" + earlier + ")"
-                                 : prelude_->convert_mask(8, bytes, lanes_) + "(" + earlier + ")";
   const std::string a = name(from);
   const std::string b = name(into);
-  std::string condition = better(a, "", b, "", true);
-  std::string equal = "(" + a + " == " + b + ")";
-  if (is_floating(dtype_))
-    equal = "(" + equal + " | ((" + a + " != " + a + ") & (" + b + " != " + b + ")))";
-  condition += " | (" + equal + " & " + narrow + ")";
-  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
-                  ";");
+  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " +
+                  better_lanes(a, position_name(from), b, position_name(into)) + ";");
   body.out().line(b + " = " + prelude_->select() + "(" + m + ", " + a + ", " + b + ");");
   const std::string wide =
       bytes == 8 ? m : prelude_->convert_mask(bytes, 8, lanes_) + "(" + m + ")";
@@ -250,27 +250,71 @@ std::string Accumulator::finish(CppBody& body) {
 // ---- arrays
 // ------------------------------------------------------------------------------------------------------------------
 
-void Accumulator::declare_array(IndentedBuffer& out, int64_t elements) {
+void Accumulator::declare_array(IndentedBuffer& out, int64_t elements, const std::string& suffix) {
   array_elements_ = (elements + lanes_ - 1) / lanes_ * lanes_;
   const std::string element = is_bool() ? "u8" : prelude_->type(dtype_, 1);
-  out.line("alignas(64) " + element + " " + name("") + "[" + text(array_elements_) + "];");
-  if (is_arg())
-    out.line("alignas(64) i64 " + position_name("") + "[" + text(array_elements_) + "];");
+  const std::string size = "[" + text(array_elements_) + "];";
+  out.line("alignas(64) " + element + " " + name(suffix) + size);
+  if (is_arg()) out.line("alignas(64) i64 " + position_name(suffix) + size);
 }
 
-void Accumulator::fill_array(IndentedBuffer& out) {
-  std::string assignment = name("") + "[i] = " + start(1) + ";";
-  if (is_arg()) assignment += " " + position_name("") + "[i] = 0;";
+void Accumulator::fill_array(IndentedBuffer& out, const std::string& suffix) {
+  std::string assignment = name(suffix) + "[i] = " + start(1) + ";";
+  if (is_arg()) assignment += " " + position_name(suffix) + "[i] = 0;";
   out.line("for (i64 i = 0; i < " + text(array_elements_) + "; ++i) { " + assignment + " }");
 }
 
 std::string Accumulator::accumulate_in_array(CppBody& body, const std::string& element) {
-  const DType memory = is_bool() ? DType::kBool : dtype_;
-  const std::string at = name("") + " + (" + element + ")";
-  const std::string old = body.fresh("o");
-  const std::string updated = body.fresh("u");
   const Expr e = reduction_->value;
   const std::string value = is_bool() ? body.mask(e, mask_bytes_) : body.vector(e);
+  if (!is_arg()) return update_array(body, "", element, value, "");
+  const std::string here = body.fresh("q");
+  body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + here + " = " +
+                  body.vector(e.context().index_value(reduction_->position)) + ";");
+  return update_array(body, "", element, value, here);
+}
+
+void Accumulator::merge_into_array(CppBody& body, const std::string& element,
+                                   const std::string& from, const std::string& into) {
+  update_array(body, into, element, name(from), position_name(from));
+}
+
+void Accumulator::merge_arrays(CppBody& body, const std::string& from) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  body.out().open("for (i64 i = 0; i < " + text(array_elements_) + "; i += " + text(lanes_) +
+                  ") {");
+  const std::string value = body.fresh("o");
+  body.out().line("const " + vector_type() + " " + value + " = " + prelude_->load(memory, lanes_) +
+                  "(" + name(from) + " + i);");
+  std::string position;
+  if (is_arg()) {
+    position = body.fresh("q");
+    body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + position + " = " +
+                    prelude_->load(DType::kInt64, lanes_) + "(" + position_name(from) + " + i);");
+  }
+  update_array(body, "", "i", value, position);
+  body.out().close();
+}
+
+void Accumulator::store_in_array(CppBody& body, const std::string& element,
+                                 const std::string& from) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  body.out().line(prelude_->store(memory, lanes_) + "(" + name("") + " + (" + element + "), " +
+                  name(from) + ");");
+  if (!is_arg()) return;
+  body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + position_name("") + " + (" +
+                  element + "), " + position_name(from) + ");");
+}
+
+// Combines the array's elements with a vector; returns the name of what they are now, of an
+// arg-reduction the positions.
+std::string Accumulator::update_array(CppBody& body, const std::string& suffix,
+                                      const std::string& element, const std::string& value,
+                                      const std::string& position) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  const std::string at = name(suffix) + " + (" + element + ")";
+  const std::string old = body.fresh("o");
+  const std::string updated = body.fresh("u");
   body.out().line("const " + vector_type() + " " + old + " = " + prelude_->load(memory, lanes_) +
                   "(" + at + ");");
   if (!is_arg()) {
@@ -280,32 +324,20 @@ std::string Accumulator::accumulate_in_array(CppBody& body, const std::string& e
     return updated;
   }
   const int bytes = static_cast<int>(size_of(dtype_));
-  const std::string position_at = position_name("") + " + (" + element + ")";
+  const std::string position_at = position_name(suffix) + " + (" + element + ")";
   const std::string old_position = body.fresh("o");
-  const std::string here = body.fresh("q");
   const std::string m = body.fresh("m");
   const std::string wide_type = prelude_->type(DType::kInt64, lanes_);
   body.out().line("const " + wide_type + " " + old_position + " = " +
                   prelude_->load(DType::kInt64, lanes_) + "(" + position_at + ");");
-  body.out().line("const " + wide_type + " " + here + " = " +
-                  body.vector(e.context().index_value(reduction_->position)) + ";");
-  const std::string earlier = here + " < " + old_position;
-  const std::string narrow = bytes == 8
-                                 ? "(" + earlier + ")"
-                                 : prelude_->convert_mask(8, bytes, lanes_) + "(" + earlier + ")";
-  std::string condition = better(value, "", old, "", true);
-  std::string equal = "(" + value + " == " + old + ")";
-  if (is_floating(dtype_))
-    equal = "(" + equal + " | ((" + value + " != " + value + ") & (" + old + " != " + old + ")))";
-  condition += " | (" + equal + " & " + narrow + ")";
-  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
-                  ";");
+  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " +
+                  better_lanes(value, position, old, old_position) + ";");
   body.out().line(prelude_->store(dtype_, lanes_) + "(" + at + ", " + prelude_->select() + "(" + m +
                   ", " + value + ", " + old + "));");
   const std::string wide =
       bytes == 8 ? m : prelude_->convert_mask(bytes, 8, lanes_) + "(" + m + ")";
   body.out().line("const " + wide_type + " " + updated + " = " + prelude_->select() + "(" + wide +
-                  ", " + here + ", " + old_position + ");");
+                  ", " + position + ", " + old_position + ");");
   body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + position_at + ", " + updated +
                   ");");
   return updated;
