@@ -91,6 +91,14 @@ int operation_work(ExprOp op) {
   return 1;
 }
 
+bool is_check(ExprOp op) { return op == ExprOp::kCheckIndex || op == ExprOp::kCheckDivisor; }
+
+bool has_checks(const Operation& operation) {
+  bool found = false;
+  visit_postorder(expressions(operation), [&](Expr e) { found = found || is_check(e.op()); });
+  return found;
+}
+
 ExprCost measure_cost(Expr root) {
   ExprCost cost;
   visit_postorder(std::span<const Expr>(&root, 1), [&](Expr e) {
@@ -109,6 +117,7 @@ ExprCost measure_cost(Expr root) {
       case ExprOp::kCheckIndex:
       case ExprOp::kCheckDivisor:
         cost.runtime_indices = true;
+        cost.checks = true;
         ++cost.nodes;
         break;
       case ExprOp::kMasked:

@@ -83,38 +83,34 @@ std::string Accumulator::combine(const std::string& a, const std::string& b, int
   LITZ_CHECK(false, "an arg-reduction is not one operation");
 }
 
-// A condition, scalar or mask: (value, position) wins over (best, best_position).
-std::string Accumulator::better(const std::string& value, const std::string& position,
-                                const std::string& best, const std::string& best_position,
-                                bool positions_in_order) const {
+// A condition, scalar or mask: value wins over best, or is its equal and `earlier`. Without
+// `earlier` positions come in order.
+std::string Accumulator::better(const std::string& value, const std::string& best,
+                                const std::string& earlier) const {
   const std::string symbol = reduction_->kind == ReductionKind::kArgMax ? " > " : " < ";
   std::string condition = "(" + value + symbol + best + ")";
   if (is_floating(dtype_))
     condition += " | ((" + value + " != " + value + ") & (" + best + " == " + best + "))";
-  if (!positions_in_order)
-    condition += " | (" + equal(value, best) + " & (" + position + " < " + best_position + "))";
-  return condition;
+  if (earlier.empty()) return condition;
+  std::string equal = "(" + value + " == " + best + ")";
+  if (floating)
+    equal = "(" + equal + " | ((" + value + " != " + value + ") & (" + best + " != " + best + ")))";
+  return condition + " | (" + equal + " & (" + earlier + "))";
 }
 
-std::string Accumulator::equal(const std::string& a, const std::string& b) const {
-  const std::string same = "(" + a + " == " + b + ")";
-  if (!is_floating(dtype_)) return same;
-  return "(" + same + " | ((" + a + " != " + a + ") & (" + b + " != " + b + ")))";
-}
-
-// better() of vectors lane by lane: the positions' mask is brought to the values' width.
-std::string Accumulator::better_lanes(const std::string& value, const std::string& position,
-                                      const std::string& best, const std::string& best_position) {
+// A mask of 64-bit lanes as one of the value's width.
+std::string Accumulator::narrow_mask(const std::string& mask) {
   const int bytes = static_cast<int>(size_of(dtype_));
-  const std::string earlier = position + " < " + best_position;
-  const std::string narrow = bytes == 8
-                                 ? "(" + earlier + ")"
-                                 : prelude_->convert_mask(8, bytes, lanes_) + "(" + earlier + ")";
-  return better(value, "", best, "", true) + " | (" + equal(value, best) + " & " + narrow + ")";
+  return bytes == 8 ? mask : prelude_->convert_mask(8, bytes, lanes_) + "(" + mask + ")";
 }
 
-// ---- registers
-// --------------------------------------------------------------------------------------------------------------
+// And the other way round.
+std::string Accumulator::wide_mask(const std::string& mask) {
+  const int bytes = static_cast<int>(size_of(dtype_));
+  return bytes == 8 ? mask : prelude_->convert_mask(bytes, 8, lanes_) + "(" + mask + ")";
+}
+
+// ---- registers ----
 
 void Accumulator::declare(IndentedBuffer& out, const std::string& suffix) {
   out.line((lanes_ == 1 ? scalar_type() : vector_type()) + " " + name(suffix) + " = " +
@@ -151,7 +147,7 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
   const std::string better_name = body.fresh("m");
   if (!in_vector) {
     const std::string here = body.index(reduction_->position);
-    body.out().open("if (" + better(value, here, acc, pos, false) + ") {");
+    body.out().open("if (" + better(value, acc, here + " < " + pos) + ") {");
     body.out().line(acc + " = " + value + ";");
     body.out().line(pos + " = " + here + ";");
     body.out().close();
@@ -160,7 +156,7 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
   const std::string here = body.fresh("q");
   body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + here + " = " +
                   body.vector(reduction_->value.context().index_value(reduction_->position)) + ";");
-  std::string condition = better(value, here, acc, pos, true);
+  std::string condition = better(value, acc, "");
   if (!body.valid_lanes().empty()) {
     condition = "(" + condition + ") & " + prelude_->first_lanes(bytes, lanes_) + "(" +
                 body.valid_lanes() + ")";
@@ -169,9 +165,8 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
                   condition + ";");
   body.out().line(acc + " = " + prelude_->select() + "(" + better_name + ", " + value + ", " + acc +
                   ");");
-  const std::string wide =
-      bytes == 8 ? better_name : prelude_->convert_mask(bytes, 8, lanes_) + "(" + better_name + ")";
-  body.out().line(pos + " = " + prelude_->select() + "(" + wide + ", " + here + ", " + pos + ");");
+  body.out().line(pos + " = " + prelude_->select() + "(" + wide_mask(better_name) + ", " + here +
+                  ", " + pos + ");");
 }
 
 void Accumulator::merge(CppBody& body, const std::string& into, const std::string& from) {
@@ -181,10 +176,9 @@ void Accumulator::merge(CppBody& body, const std::string& into, const std::strin
   }
   const int bytes = static_cast<int>(size_of(dtype_));
   const std::string m = body.fresh("m");
+  const std::string earlier = position_name(from) + " < " + position_name(into);
   if (lanes_ == 1) {
-    body.out().line(
-        "const bool " + m + " = " +
-        better(name(from), position_name(from), name(into), position_name(into), false) + ";");
+    body.out().line("const bool " + m + " = " + better(name(from), name(into), earlier) + ";");
     body.out().line(name(into) + " = " + m + " ? " + name(from) + " : " + name(into) + ";");
     body.out().line(position_name(into) + " = " + m + " ? " + position_name(from) + " : " +
                     position_name(into) + ";");
@@ -192,12 +186,11 @@ void Accumulator::merge(CppBody& body, const std::string& into, const std::strin
   }
   const std::string a = name(from);
   const std::string b = name(into);
-  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " +
-                  better_lanes(a, position_name(from), b, position_name(into)) + ";");
+  const std::string condition = better(a, b, narrow_mask(earlier));
+  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
+                  ";");
   body.out().line(b + " = " + prelude_->select() + "(" + m + ", " + a + ", " + b + ");");
-  const std::string wide =
-      bytes == 8 ? m : prelude_->convert_mask(bytes, 8, lanes_) + "(" + m + ")";
-  body.out().line(position_name(into) + " = " + prelude_->select() + "(" + wide + ", " +
+  body.out().line(position_name(into) + " = " + prelude_->select() + "(" + wide_mask(m) + ", " +
                   position_name(from) + ", " + position_name(into) + ");");
 }
 
@@ -221,7 +214,7 @@ std::string Accumulator::finish(CppBody& body) {
     body.out().line(prelude_->type(dtype_, 1) + " " + best + " = " + values + "[0];");
     body.out().line("i64 " + at + " = " + positions + "[0];");
     body.out().open("for (int l = 1; l < " + text(lanes_) + "; ++l) {");
-    body.out().line("if (" + better(values + "[l]", positions + "[l]", best, at, false) + ") { " +
+    body.out().line("if (" + better(values + "[l]", best, positions + "[l] < " + at) + ") { " +
                     best + " = " + values + "[l]; " + at + " = " + positions + "[l]; }");
     body.out().close();
     body.out().line("const i64 " + result + " = " + at + ";");
@@ -247,8 +240,7 @@ std::string Accumulator::finish(CppBody& body) {
   return result;
 }
 
-// ---- arrays
-// ------------------------------------------------------------------------------------------------------------------
+// ---- arrays ----
 
 void Accumulator::declare_array(IndentedBuffer& out, int64_t elements, const std::string& suffix) {
   array_elements_ = (elements + lanes_ - 1) / lanes_ * lanes_;
@@ -330,14 +322,13 @@ std::string Accumulator::update_array(CppBody& body, const std::string& suffix,
   const std::string wide_type = prelude_->type(DType::kInt64, lanes_);
   body.out().line("const " + wide_type + " " + old_position + " = " +
                   prelude_->load(DType::kInt64, lanes_) + "(" + position_at + ");");
-  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " +
-                  better_lanes(value, position, old, old_position) + ";");
+  const std::string condition = better(value, old, narrow_mask(position + " < " + old_position));
+  body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
+                  ";");
   body.out().line(prelude_->store(dtype_, lanes_) + "(" + at + ", " + prelude_->select() + "(" + m +
                   ", " + value + ", " + old + "));");
-  const std::string wide =
-      bytes == 8 ? m : prelude_->convert_mask(bytes, 8, lanes_) + "(" + m + ")";
-  body.out().line("const " + wide_type + " " + updated + " = " + prelude_->select() + "(" + wide +
-                  ", " + position + ", " + old_position + ");");
+  body.out().line("const " + wide_type + " " + updated + " = " + prelude_->select() + "(" +
+                  wide_mask(m) + ", " + position + ", " + old_position + ");");
   body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + position_at + ", " + updated +
                   ");");
   return updated;
@@ -347,8 +338,7 @@ std::string Accumulator::array_element(const std::string& element) const {
   return "(" + (is_arg() ? position_name("") : name("")) + " + (" + element + "))";
 }
 
-// ---- partial results
-// ---------------------------------------------------------------------------------------------------------
+// ---- partial results ----
 
 void Accumulator::store_partial(CppBody& body, const std::string& subscript) {
   const std::string result = finish(body);
@@ -374,7 +364,7 @@ void Accumulator::merge_partial(CppBody& body, const std::string& subscript) {
     return;
   }
   const std::string position = "part_pos" + text(number_) + subscript;
-  body.out().line("if (" + better(part, position, name(""), position_name(""), false) + ") { " +
+  body.out().line("if (" + better(part, name(""), position + " < " + position_name("")) + ") { " +
                   name("") + " = " + part + "; " + position_name("") + " = " + position + "; }");
 }
 

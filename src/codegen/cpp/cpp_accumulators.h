@@ -60,11 +60,10 @@ class Accumulator {
     return "pos" + std::to_string(number_) + suffix;
   }
   std::string combine(const std::string& a, const std::string& b, int lanes);
-  std::string better(const std::string& value, const std::string& position, const std::string& best,
-                     const std::string& best_position, bool positions_in_order) const;
-  std::string better_lanes(const std::string& value, const std::string& position,
-                           const std::string& best, const std::string& best_position);
-  std::string equal(const std::string& a, const std::string& b) const;
+  std::string better(const std::string& value, const std::string& best,
+                     const std::string& earlier) const;
+  std::string narrow_mask(const std::string& mask);
+  std::string wide_mask(const std::string& mask);
   std::string start(int lanes);
   std::string vector_type();
   std::string update_array(CppBody& body, const std::string& suffix, const std::string& element,

@@ -70,8 +70,7 @@ class KernelPrinter {
   }
 
  private:
-  // ---- shape of the work
-  // -------------------------------------------------------------------------------------------------
+  // ---- shape of the work ----
 
   Index extent(size_t loop) const { return analysis_.extent(loop); }
 
@@ -136,8 +135,7 @@ class KernelPrinter {
     return "1 + " + wanted + " / (" + elements + " + 1)";
   }
 
-  // ---- rows
-  // ----------------------------------------------------------------------------------------------------------------
+  // ---- rows ----
 
   // Declares the row loops' variables from the flat index `flat`.
   void decode_rows(const std::string& flat) {
@@ -207,8 +205,7 @@ class KernelPrinter {
     }
   }
 
-  // ---- stages where the vector loop is an inner loop, or there is none
-  // --------------------------------------------------------
+  // ---- stages where the vector loop is an inner loop, or there is none ----
 
   bool in_stage(const Accumulator& a, uint32_t stage) const { return a.reduction().stage == stage; }
 
@@ -343,8 +340,7 @@ class KernelPrinter {
     }
   }
 
-  // ---- reductions split among threads
-  // -------------------------------------------------------------------------------------------
+  // ---- reductions split among threads ----
 
   // One item is a part of the first inner loop; every item makes partial results of all rows.
   void print_chunks() {
@@ -410,8 +406,7 @@ class KernelPrinter {
     for (Accumulator& a : accumulators_) a.store_partial(body_, "[it * " + rows + " + row]");
   }
 
-  // ---- the vector loop is an outer loop
-  // -------------------------------------------------------------------------------------------
+  // ---- the vector loop is an outer loop ----
 
   void print_rows_and_tiles() {
     const int64_t size = tile();
@@ -751,8 +746,7 @@ class KernelPrinter {
     body_.pop_scope("");
   }
 
-  // ---- the whole function
-  // -------------------------------------------------------------------------------------------------------------
+  // ---- the whole function ----
 
   CppKernel assemble() {
     CppKernel out;
@@ -812,7 +806,7 @@ class KernelPrinter {
       }
     }
     if (kernel_.sequential) {
-      d.line(name + "_body(0, " + total_ + ", &state);");
+      d.line("if (" + total_ + " > 0) " + name + "_body(0, " + total_ + ", &state);");
     } else {
       d.line("run_range(host, " + total_ + ", " + grain_ + ", " + name + "_body, &state);");
     }
