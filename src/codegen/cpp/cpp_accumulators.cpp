@@ -93,7 +93,7 @@ std::string Accumulator::better(const std::string& value, const std::string& bes
     condition += " | ((" + value + " != " + value + ") & (" + best + " == " + best + "))";
   if (earlier.empty()) return condition;
   std::string equal = "(" + value + " == " + best + ")";
-  if (floating)
+  if (is_floating(dtype_))
     equal = "(" + equal + " | ((" + value + " != " + value + ") & (" + best + " != " + best + ")))";
   return condition + " | (" + equal + " & (" + earlier + "))";
 }
