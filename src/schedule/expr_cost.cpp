@@ -16,6 +16,7 @@ int operation_work(ExprOp op) {
     case ExprOp::kWhere:
     case ExprOp::kMasked:
     case ExprOp::kCheckIndex:
+    case ExprOp::kCheck:
     case ExprOp::kCheckDivisor:
     case ExprOp::kNeg:
     case ExprOp::kAbs:
@@ -107,6 +108,7 @@ ExprCost measure_cost(Expr root) {
         if (!e.operands().empty()) cost.runtime_indices = true;
         break;
       case ExprOp::kCheckIndex:
+      case ExprOp::kCheck:
       case ExprOp::kCheckDivisor:
         cost.runtime_indices = true;
         ++cost.nodes;
