@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedule/expr_cost.h"
+
 namespace litz {
 namespace {
 
@@ -16,7 +18,12 @@ bool is_root(const Program& program, const Operation& operation) {
 
 }  // namespace
 
-std::vector<OperationId> live_operations(const Program& program) {
+std::vector<OperationId> live_operations(const Program& program,
+                                         const AbsorbedOperations& absorbed) {
+  std::vector<bool> inside(program.operations().size(), false);
+  for (const std::vector<OperationId>& operations : absorbed) {
+    for (OperationId id : operations) inside[id.value] = true;
+  }
   std::vector<bool> needed(program.buffers().size(), false);
   for (const ProgramOutput& output : program.outputs) {
     if (const auto* view = std::get_if<BufferView>(&output.v)) needed[view->buffer.value] = true;
@@ -25,7 +32,7 @@ std::vector<OperationId> live_operations(const Program& program) {
   for (size_t i = program.operations().size(); i-- > 0;) {
     const OperationId id(static_cast<uint32_t>(i));
     const Operation& operation = program.operations()[id];
-    bool keep = is_root(program, operation);
+    bool keep = is_root(program, operation) || (!inside[i] && has_checks(operation));
     for (BufferId written : buffers_written(operation)) keep = keep || needed[written.value];
     if (!keep) continue;
     for (BufferId read : buffers_read(operation)) needed[read.value] = true;

@@ -63,6 +63,11 @@ bool depends_on_any(Index expression, std::span<const Index> variables) {
                      [&](Index v) { return v.is_symbol() && expression.depends_on(v); });
 }
 
+void make_unique(std::vector<uint32_t>& groups) {
+  std::sort(groups.begin(), groups.end());
+  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+}
+
 bool has_division(Index e) {
   switch (e.kind()) {
     case IndexKind::kConstant:
@@ -100,8 +105,7 @@ class Fuser {
   }
 
  private:
-  // ---- one operation
-  // --------------------------------------------------------------------------------------------------
+  // ---- one operation ----
 
   struct Candidate {
     OperationId id;
@@ -150,19 +154,18 @@ class Fuser {
 
   std::vector<uint32_t> producers_of(const Operation& operation) {
     std::vector<uint32_t> groups;
-    const auto add = [&](uint32_t group) {
-      if (group != kNoGroup && std::find(groups.begin(), groups.end(), group) == groups.end())
-        groups.push_back(group);
-    };
-    for (BufferId read : buffers_read(operation)) add(result_.group_of_buffer[read.value]);
+    for (BufferId read : buffers_read(operation))
+      groups.push_back(result_.group_of_buffer[read.value]);
     for (BufferId written : buffers_written(operation)) {
       // Overwriting waits for everybody who reads or writes the old value.
-      add(result_.group_of_buffer[written.value]);
+      groups.push_back(result_.group_of_buffer[written.value]);
       if (!overwrites(operation, written)) continue;
       const auto readers = readers_.find(written.value);
-      if (readers == readers_.end()) continue;
-      for (uint32_t group : readers->second) add(group);
+      if (readers != readers_.end())
+        groups.insert(groups.end(), readers->second.begin(), readers->second.end());
     }
+    std::erase(groups, kNoGroup);
+    make_unique(groups);
     return groups;
   }
 
@@ -201,11 +204,7 @@ class Fuser {
     }
     const uint32_t group =
         new_group(FusionGroup::Kind::kLoops, c.loops.outer, c.loops.inner, c.producers);
-    LoopMapping identity;
-    for (Index variable : c.loops.all()) {
-      if (variable.is_symbol()) identity.emplace_back(variable, variable);
-    }
-    add_member(group, c, std::move(identity));
+    add_member(group, c, own_variables(c));
   }
 
   void place_alone(OperationId id, FusionGroup::Kind kind, std::vector<Index> outer,
@@ -244,8 +243,9 @@ class Fuser {
     for (uint32_t producer : producers) {
       if (producer == group) continue;
       states_[producer].has_consumers = true;
-      if (std::find(all.begin(), all.end(), producer) == all.end()) all.push_back(producer);
+      all.push_back(producer);
     }
+    make_unique(all);
   }
 
   void record_read(uint32_t group, BufferId buffer) {
@@ -261,8 +261,7 @@ class Fuser {
         {program_.operations()[producer].origin, program_.operations()[c.id].origin, reason});
   }
 
-  // ---- joining
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- joining ----
 
   bool try_join(uint32_t group, const Candidate& c, std::string* reason) {
     reason->clear();
@@ -387,7 +386,7 @@ class Fuser {
     return true;
   }
 
-  LoopMapping own_variables(const Candidate& c) {
+  static LoopMapping own_variables(const Candidate& c) {
     LoopMapping identity;
     for (Index variable : c.loops.all()) {
       if (variable.is_symbol()) identity.emplace_back(variable, variable);

@@ -1,5 +1,5 @@
-// The order in which groups run: dependences first, otherwise as early operations of the graph as
-// possible, and where several are ready the one that frees the most memory.
+// The order in which groups run: dependences first; among the groups that are ready, first those
+// that are the last readers of all they read, which frees memory; otherwise the program's order.
 #pragma once
 
 #include <vector>

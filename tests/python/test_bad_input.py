@@ -52,6 +52,8 @@ def run(function=softmax, **options):
         ({"options": {"fuze": True}}, r"unknown option 'fuze' .did you mean 'fuse'.*'cache_dir'"),
         ({"options": {"jobs": "two"}}, r"option 'jobs' takes int, not str 'two'"),
         ({"options": {"fuse": 1}}, r"option 'fuse' takes bool, not int 1"),
+        ({"options": {"jobs": -1}}, r"option jobs is -1, not 0 to 1024"),
+        ({"options": {"fallback_ops": "aten::summ"}}, r"there is no op 'aten::summ'; ops of the graph are aten::"),
         ({"options": {"target": "avx3"}}, r"'avx3' is no CPU target; valid are native, baseline"),
         ({"options": {"disable_passes": "fold"}}, r"there is no pass 'fold'; passes are .*remove_noops"),
         ({"mode": "fast"}, r"unknown mode 'fast'.*modes are 'default', 'max-autotune'"),

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "codegen/cpp/cpp_body.h"
+#include "codegen/cpp/cpp_text.h"
 #include "support/error.h"
 
 namespace litz {
@@ -179,19 +180,6 @@ std::string_view infix(ExprOp op) {
   }
 }
 
-DType integer_like(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1:
-      return DType::kInt8;
-    case 2:
-      return DType::kInt16;
-    case 4:
-      return DType::kInt32;
-    default:
-      return DType::kInt64;
-  }
-}
-
 std::string join(const std::string& function, const std::vector<CppOperand>& operands) {
   std::string text = function + "(";
   for (size_t i = 0; i < operands.size(); ++i) text += (i == 0 ? "" : ", ") + operands[i].text;
@@ -335,7 +323,7 @@ CppVectorExpression cpp_vector_expression(Prelude& prelude, ExprOp op, DType res
               bytes};
     case ExprOp::kSignBit:
       if (!is_floating(dtype)) return {a.text + " < 0", bytes};
-      return {"__builtin_bit_cast(" + prelude.type(integer_like(dtype), lanes) + ", " + a.text +
+      return {"__builtin_bit_cast(" + prelude.type(integer_of_bytes(bytes), lanes) + ", " + a.text +
                   ") < 0",
               bytes};
     case ExprOp::kBitNot:
