@@ -476,7 +476,10 @@ class Parser {
       case ExprOp::kCheckIndex: {
         const Expr operand = parse_operand();
         cursor_.expect('<');
-        return exprs_.check_index(operand, parse_index_expression());
+        const Index extent = parse_index_expression();
+        if (!cursor_.accept(',')) return exprs_.check_index(operand, extent);
+        cursor_.expect_word("runtime_error");
+        return exprs_.check_index(operand, extent, IndexFault::kRuntimeError);
       }
       default: {
         std::vector<Expr> operands;

@@ -317,7 +317,8 @@ class Printer {
         return text + " " + operand(expr.operand(0)) + " to " +
                std::string(to_string(expr.dtype()));
       case ExprOp::kCheckIndex:
-        return text + " " + operand(expr.operand(0)) + " < " + to_string(expr.index());
+        return text + " " + operand(expr.operand(0)) + " < " + to_string(expr.index()) +
+               (expr.fault() == IndexFault::kRuntimeError ? ", runtime_error" : "");
       default: {
         std::vector<std::string> items;
         for (Expr item : expr.operands()) items.push_back(operand(item));

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "ir/check_status.h"
+
 namespace litz {
 
 int operation_work(ExprOp op) {
@@ -16,6 +18,7 @@ int operation_work(ExprOp op) {
     case ExprOp::kWhere:
     case ExprOp::kMasked:
     case ExprOp::kCheckIndex:
+    case ExprOp::kCheck:
     case ExprOp::kCheckDivisor:
     case ExprOp::kNeg:
     case ExprOp::kAbs:
@@ -91,8 +94,6 @@ int operation_work(ExprOp op) {
   return 1;
 }
 
-bool is_check(ExprOp op) { return op == ExprOp::kCheckIndex || op == ExprOp::kCheckDivisor; }
-
 bool has_checks(const Operation& operation) {
   bool found = false;
   visit_postorder(expressions(operation), [&](Expr e) { found = found || is_check(e.op()); });
@@ -115,6 +116,7 @@ ExprCost measure_cost(Expr root) {
         if (!e.operands().empty()) cost.runtime_indices = true;
         break;
       case ExprOp::kCheckIndex:
+      case ExprOp::kCheck:
       case ExprOp::kCheckDivisor:
         cost.runtime_indices = true;
         cost.checks = true;

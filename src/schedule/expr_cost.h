@@ -16,9 +16,8 @@ struct ExprCost {
 };
 
 int operation_work(ExprOp op);
-// An operation whose value may be an error instead. Eager's checks are part of what an op means, so
-// they are done for every element, whoever reads it.
-bool is_check(ExprOp op);
+// Whether it makes checks. Eager's checks are part of what an op means, so they are done for every
+// element, whoever reads it.
 bool has_checks(const Operation& operation);
 ExprCost measure_cost(Expr root);
 

@@ -71,13 +71,10 @@ TEST(Options, AnIntIsAFloatWhereAFloatIsAsked) {
 }
 
 TEST(Options, FaultsNameTheOptionAndWhatIsValid) {
-  EXPECT_NE(message_of([] {
-              make_options({{"fuze", true}}, no_variable);
-            }).find("options are target, "),
-            std::string::npos);
-  EXPECT_EQ(message_of([] {
-              make_options({{"fuse", int64_t{1}}}, no_variable);
-            }),
+  EXPECT_NE(
+      message_of([] { make_options({{"fuze", true}}, no_variable); }).find("options are target, "),
+      std::string::npos);
+  EXPECT_EQ(message_of([] { make_options({{"fuse", int64_t{1}}}, no_variable); }),
             "option fuse takes bool");
   EXPECT_EQ(message_of([] {
               make_options({}, [](const std::string& name) -> std::optional<std::string> {
@@ -86,25 +83,17 @@ TEST(Options, FaultsNameTheOptionAndWhatIsValid) {
               });
             }),
             "option cache takes bool, not 'perhaps'");
-  EXPECT_EQ(message_of([] {
-              make_options({{"optimization_level", int64_t{9}}}, no_variable);
-            }),
+  EXPECT_EQ(message_of([] { make_options({{"optimization_level", int64_t{9}}}, no_variable); }),
             "option optimization_level is 9, not 0 to 3");
-  EXPECT_EQ(message_of([] {
-              make_options({{"jobs", int64_t{-1}}}, no_variable);
-            }),
+  EXPECT_EQ(message_of([] { make_options({{"jobs", int64_t{-1}}}, no_variable); }),
             "option jobs is -1, not 0 to 1024");
-  EXPECT_EQ(message_of([] {
-              make_options({{"compile_time_limit", -0.5}}, no_variable);
-            }),
+  EXPECT_EQ(message_of([] { make_options({{"compile_time_limit", -0.5}}, no_variable); }),
             "option compile_time_limit is -0.5, not 0 to 1000000");
   EXPECT_EQ(message_of([] {
               make_options({{"compile_time_limit", std::nan("")}}, no_variable);
             }).find("option compile_time_limit is nan"),
             0u);
-  EXPECT_EQ(message_of([] {
-              make_options({{"cache_size_mb", int64_t{1} << 50}}, no_variable);
-            }),
+  EXPECT_EQ(message_of([] { make_options({{"cache_size_mb", int64_t{1} << 50}}, no_variable); }),
             "option cache_size_mb is 1125899906842624, not 1 to 1000000000");
   EXPECT_EQ(message_of([] {
               make_options({}, [](const std::string& name) -> std::optional<std::string> {

@@ -63,15 +63,15 @@ static inline void run_range(const LitzHost* host, i64 n, i64 grain, LitzRangeBo
   }
 }
 
-// value where 0 <= value < extent; else 0, and the status, if there is one, says so.
-static inline i64 checked_index(i64 value, i64 extent, i32* status) {
-  if ((unsigned long long)value < (unsigned long long)extent) return value;
-  if (status) __atomic_store_n(status, 2, __ATOMIC_RELAXED);
-  return 0;
+__attribute__((cold)) static inline void check_failed(i32* status, i32 failure) {
+  __atomic_store_n(status, failure, __ATOMIC_RELAXED);
 }
 
-__attribute__((cold)) static inline void division_by_zero(i32* status) {
-  __atomic_store_n(status, 5, __ATOMIC_RELAXED);
+// value where 0 <= value < extent; else 0, and the status, if there is one, says so.
+static inline i64 checked_index(i64 value, i64 extent, i32* status, i32 failure) {
+  if ((unsigned long long)value < (unsigned long long)extent) return value;
+  if (status) check_failed(status, failure);
+  return 0;
 }
 )";
 

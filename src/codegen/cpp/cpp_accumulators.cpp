@@ -89,12 +89,11 @@ std::string Accumulator::better(const std::string& value, const std::string& bes
                                 const std::string& earlier) const {
   const std::string symbol = reduction_->kind == ReductionKind::kArgMax ? " > " : " < ";
   std::string condition = "(" + value + symbol + best + ")";
-  const bool floating = is_floating(dtype_);
-  if (floating)
+  if (is_floating(dtype_))
     condition += " | ((" + value + " != " + value + ") & (" + best + " == " + best + "))";
   if (earlier.empty()) return condition;
   std::string equal = "(" + value + " == " + best + ")";
-  if (floating)
+  if (is_floating(dtype_))
     equal = "(" + equal + " | ((" + value + " != " + value + ") & (" + best + " != " + best + ")))";
   return condition + " | (" + equal + " & (" + earlier + "))";
 }
@@ -243,27 +242,71 @@ std::string Accumulator::finish(CppBody& body) {
 
 // ---- arrays ----
 
-void Accumulator::declare_array(IndentedBuffer& out, int64_t elements) {
+void Accumulator::declare_array(IndentedBuffer& out, int64_t elements, const std::string& suffix) {
   array_elements_ = (elements + lanes_ - 1) / lanes_ * lanes_;
   const std::string element = is_bool() ? "u8" : prelude_->type(dtype_, 1);
-  out.line("alignas(64) " + element + " " + name("") + "[" + text(array_elements_) + "];");
-  if (is_arg())
-    out.line("alignas(64) i64 " + position_name("") + "[" + text(array_elements_) + "];");
+  const std::string size = "[" + text(array_elements_) + "];";
+  out.line("alignas(64) " + element + " " + name(suffix) + size);
+  if (is_arg()) out.line("alignas(64) i64 " + position_name(suffix) + size);
 }
 
-void Accumulator::fill_array(IndentedBuffer& out) {
-  std::string assignment = name("") + "[i] = " + start(1) + ";";
-  if (is_arg()) assignment += " " + position_name("") + "[i] = 0;";
+void Accumulator::fill_array(IndentedBuffer& out, const std::string& suffix) {
+  std::string assignment = name(suffix) + "[i] = " + start(1) + ";";
+  if (is_arg()) assignment += " " + position_name(suffix) + "[i] = 0;";
   out.line("for (i64 i = 0; i < " + text(array_elements_) + "; ++i) { " + assignment + " }");
 }
 
 std::string Accumulator::accumulate_in_array(CppBody& body, const std::string& element) {
-  const DType memory = is_bool() ? DType::kBool : dtype_;
-  const std::string at = name("") + " + (" + element + ")";
-  const std::string old = body.fresh("o");
-  const std::string updated = body.fresh("u");
   const Expr e = reduction_->value;
   const std::string value = is_bool() ? body.mask(e, mask_bytes_) : body.vector(e);
+  if (!is_arg()) return update_array(body, "", element, value, "");
+  const std::string here = body.fresh("q");
+  body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + here + " = " +
+                  body.vector(e.context().index_value(reduction_->position)) + ";");
+  return update_array(body, "", element, value, here);
+}
+
+void Accumulator::merge_into_array(CppBody& body, const std::string& element,
+                                   const std::string& from, const std::string& into) {
+  update_array(body, into, element, name(from), position_name(from));
+}
+
+void Accumulator::merge_arrays(CppBody& body, const std::string& from) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  body.out().open("for (i64 i = 0; i < " + text(array_elements_) + "; i += " + text(lanes_) +
+                  ") {");
+  const std::string value = body.fresh("o");
+  body.out().line("const " + vector_type() + " " + value + " = " + prelude_->load(memory, lanes_) +
+                  "(" + name(from) + " + i);");
+  std::string position;
+  if (is_arg()) {
+    position = body.fresh("q");
+    body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + position + " = " +
+                    prelude_->load(DType::kInt64, lanes_) + "(" + position_name(from) + " + i);");
+  }
+  update_array(body, "", "i", value, position);
+  body.out().close();
+}
+
+void Accumulator::store_in_array(CppBody& body, const std::string& element,
+                                 const std::string& from) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  body.out().line(prelude_->store(memory, lanes_) + "(" + name("") + " + (" + element + "), " +
+                  name(from) + ");");
+  if (!is_arg()) return;
+  body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + position_name("") + " + (" +
+                  element + "), " + position_name(from) + ");");
+}
+
+// Combines the array's elements with a vector; returns the name of what they are now, of an
+// arg-reduction the positions.
+std::string Accumulator::update_array(CppBody& body, const std::string& suffix,
+                                      const std::string& element, const std::string& value,
+                                      const std::string& position) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  const std::string at = name(suffix) + " + (" + element + ")";
+  const std::string old = body.fresh("o");
+  const std::string updated = body.fresh("u");
   body.out().line("const " + vector_type() + " " + old + " = " + prelude_->load(memory, lanes_) +
                   "(" + at + ");");
   if (!is_arg()) {
@@ -273,22 +316,19 @@ std::string Accumulator::accumulate_in_array(CppBody& body, const std::string& e
     return updated;
   }
   const int bytes = static_cast<int>(size_of(dtype_));
-  const std::string position_at = position_name("") + " + (" + element + ")";
+  const std::string position_at = position_name(suffix) + " + (" + element + ")";
   const std::string old_position = body.fresh("o");
-  const std::string here = body.fresh("q");
   const std::string m = body.fresh("m");
   const std::string wide_type = prelude_->type(DType::kInt64, lanes_);
   body.out().line("const " + wide_type + " " + old_position + " = " +
                   prelude_->load(DType::kInt64, lanes_) + "(" + position_at + ");");
-  body.out().line("const " + wide_type + " " + here + " = " +
-                  body.vector(e.context().index_value(reduction_->position)) + ";");
-  const std::string condition = better(value, old, narrow_mask(here + " < " + old_position));
+  const std::string condition = better(value, old, narrow_mask(position + " < " + old_position));
   body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
                   ";");
   body.out().line(prelude_->store(dtype_, lanes_) + "(" + at + ", " + prelude_->select() + "(" + m +
                   ", " + value + ", " + old + "));");
   body.out().line("const " + wide_type + " " + updated + " = " + prelude_->select() + "(" +
-                  wide_mask(m) + ", " + here + ", " + old_position + ");");
+                  wide_mask(m) + ", " + position + ", " + old_position + ");");
   body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + position_at + ", " + updated +
                   ");");
   return updated;

@@ -4,6 +4,7 @@
 
 #include "codegen/cpp/cpp_ops.h"
 #include "codegen/cpp/cpp_text.h"
+#include "ir/check_status.h"
 #include "support/error.h"
 
 namespace litz {
@@ -26,6 +27,10 @@ std::string KernelArguments::symbol(Index symbol) {
 DType register_dtype(DType dtype) { return is_half(dtype) ? DType::kFloat32 : dtype; }
 
 namespace {
+
+std::string check_failed(LitzStatus status) {
+  return "check_failed(status, " + std::to_string(status) + ");";
+}
 
 std::string call(const std::string& function, std::initializer_list<std::string> arguments) {
   std::string text = function + "(";
@@ -265,15 +270,23 @@ CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
       const std::string runs = loops_run(scope);
       const std::string status = runs.empty() ? "status" : "(" + runs + " ? status : 0)";
       return define(scope, type,
-                    call("checked_index", {find(e.operand(0))->text, index(e.index()), status}),
+                    call("checked_index", {find(e.operand(0))->text, index(e.index()), status,
+                                           std::to_string(status_of(e.fault()))}),
                     false);
+    }
+    case ExprOp::kCheck: {
+      arguments_.set_checks_values();
+      const std::string runs = loops_run(scope);
+      scope.text.line("if (!" + find(e.operand(1))->text + (runs.empty() ? "" : " && " + runs) +
+                      ") " + check_failed(LITZ_VALUE_OUT_OF_RANGE));
+      return *find(e.operand(0));
     }
     case ExprOp::kCheckDivisor: {
       arguments_.set_checks_values();
       const Value divisor = *find(e.operand(0));
       const std::string runs = loops_run(scope);
-      scope.text.line("if (" + divisor.text + " == 0" + (runs.empty() ? "" : " && " + runs) +
-                      ") division_by_zero(status);");
+      scope.text.line("if (" + divisor.text + " == 0" + (runs.empty() ? "" : " && " + runs) + ") " +
+                      check_failed(LITZ_DIVISION_BY_ZERO));
       return divisor;
     }
     default: {
@@ -361,9 +374,19 @@ CppBody::Value CppBody::compute_vector(Expr e, Scope& scope) {
       std::string zero = divisor.text + " == 0";
       if (!valid_.empty())
         zero = "(" + zero + ") & " + call(prelude_.first_lanes(bytes, lanes_), {valid_});
-      scope.text.line("if (" + call(prelude_.any(bytes, lanes_), {zero}) +
-                      ") division_by_zero(status);");
+      scope.text.line("if (" + call(prelude_.any(bytes, lanes_), {zero}) + ") " +
+                      check_failed(LITZ_DIVISION_BY_ZERO));
       return divisor;
+    }
+    case ExprOp::kCheck: {
+      arguments_.set_checks_values();
+      const int bytes = bytes_of(e);
+      std::string fails = "~(" + mask(e.operand(1), bytes) + ")";
+      if (!valid_.empty())
+        fails = "(" + fails + ") & " + call(prelude_.first_lanes(bytes, lanes_), {valid_});
+      scope.text.line("if (" + call(prelude_.any(bytes, lanes_), {fails}) + ") " +
+                      check_failed(LITZ_VALUE_OUT_OF_RANGE));
+      return define(scope, prelude_.type(dtype, lanes_), vector(e.operand(0)), true);
     }
     case ExprOp::kMasked:
       return masked_vector(e, scope);

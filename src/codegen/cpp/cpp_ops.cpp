@@ -125,6 +125,7 @@ std::optional<PreludeFn> prelude_function(ExprOp op) {
     case ExprOp::kWhere:
     case ExprOp::kMasked:
     case ExprOp::kCheckIndex:
+    case ExprOp::kCheck:
     case ExprOp::kCheckDivisor:
     case ExprOp::kIsNan:
     case ExprOp::kIsInf:

@@ -6,6 +6,7 @@
 
 #include "codegen/cpp/cpp_text.h"
 #include "ir/bind_symbols.h"
+#include "ir/check_status.h"
 #include "litz/artifact.h"
 #include "support/error.h"
 #include "support/indented_buffer.h"
@@ -307,9 +308,13 @@ class RunPrinter {
     if (!call.checks_values) return;
     body_.open("if (status != 0) {");
     const std::string where = kernel.origins.empty() ? "a kernel" : kernel.origins.back();
-    body_.line("host->fail(host->self, status, status == " + text(LITZ_DIVISION_BY_ZERO) + " ? " +
-               cpp_string_literal("ZeroDivisionError: integer division by zero in " + where) +
-               " : " + cpp_string_literal("index out of range in " + where) + ");");
+    const auto message = [&](LitzStatus status) {
+      return cpp_string_literal(std::string(failure_text(status)) + where);
+    };
+    body_.line("const char* message = " + message(LITZ_INDEX_OUT_OF_RANGE) + ";");
+    for (const LitzStatus status : {LITZ_DIVISION_BY_ZERO, LITZ_VALUE_OUT_OF_RANGE})
+      body_.line("if (status == " + text(status) + ") message = " + message(status) + ";");
+    body_.line("host->fail(host->self, status, message);");
     body_.line("break;");
     body_.close();
   }
