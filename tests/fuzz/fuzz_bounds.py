@@ -4,6 +4,7 @@ The bound is what rounding errors of each op's own size, injected at random into
 """
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,14 +92,14 @@ def walked(t: Tensor, strides: tuple[int, ...]) -> list[int]:
     return [s for s, n in zip(strides, t.shape) if n > 1]
 
 
-def mismatch(got: Any, want: Tensor, who: str, bound: Bound | None, strides: list[tuple[int, ...]] | None) -> str | None:
+def mismatch(got: Any, want: Tensor, who: str, bound: Bound | None, strides: Iterable[tuple[int, ...]] | None) -> str | None:
     """How a result differs from what is wanted (`who` says whose value that is), or None.
 
     Without a bound it must be the same bits. `strides` are those it may have, None where they do not count.
     """
     if not isinstance(got, Tensor) or got.dtype != want.dtype or got.shape != want.shape:
         return f"{getattr(got, 'dtype', type(got))} {tuple(getattr(got, 'shape', ()))}, {who} has {want.dtype} {tuple(want.shape)}"
-    if strides is not None and want.numel() and walked(want, got.stride()) not in [walked(want, s) for s in strides]:
+    if strides is not None and want.numel() and not any(walked(want, s) == walked(want, got.stride()) for s in strides):
         return f"strides {got.stride()}, {who} has {want.stride()}"
     same = same_bits(got, want)
     if bound is not None:

@@ -15,12 +15,14 @@ def unary_smooth(g: Grower) -> Op:
     kind = g.rng.random()
     if kind < 0.25:
         more = ", approximate='tanh'" if (fn := g.rng.choice(SMOOTH_F)) == "gelu" and g.rng.random() < 0.5 else ""
-        return Op(f"F.{fn}({{0}}{more})", (g.pick(is_float),), APPROX, 8)
+        # In their tails these are differences of numbers near 1.
+        return Op(f"F.{fn}({{0}}{more})", (g.pick(is_float),), APPROX, 8, 8)
     if kind < 0.3:
         # Near their zeros these are as good as the numbers that they are differences of.
         text = g.rng.choice(["torch.lgamma({0}.abs() + 0.5)", "torch.digamma({0}.abs() + 0.5)", "torch.erfinv({0}.clamp(-0.9, 0.9))"])
         return Op(text, (g.pick(is_float),), APPROX, 16, 16)
-    return Op(f"torch.{g.rng.choice(SMOOTH)}({{0}})", (g.pick(),), APPROX, 8)
+    fn = g.rng.choice(SMOOTH)
+    return Op(f"torch.{fn}({{0}})", (g.pick(),), APPROX, 8, 8 if fn == "logit" else 0)
 
 
 def unary_exact(g: Grower) -> Op:
@@ -71,10 +73,12 @@ def binary_smooth(g: Grower) -> Op:
     if kind < 0.3:
         return Op(g.rng.choice(["torch.addcmul({0}, {1}, {2}, value=0.5)", "torch.lerp({0}, {1}, 0.3)",
                                 "torch.addcdiv({0}, {1}, {2}, value=2.0)", "torch.lerp({0}, {1}, {2})"]), (a, b, g.partner(b)), STEPS, 4)
-    if kind < 0.4:
+    if kind < 0.35:
+        return Op("torch.logaddexp({0}, {1})", (a, b), APPROX, 8, 8)
+    if kind < 0.45:
         return Op(f"F.{g.rng.choice(['mse_loss', 'l1_loss', 'smooth_l1_loss', 'huber_loss'])}({{0}}, {{1}}, reduction={g.rng.choice(['none', 'mean'])!r})",
                   (a, b), APPROX, 16)
-    return Op(g.rng.choice(["torch.atan2({0}, {1})", "torch.hypot({0}, {1})", "torch.logaddexp({0}, {1})", "torch.xlogy({0}, {1})",
+    return Op(g.rng.choice(["torch.atan2({0}, {1})", "torch.hypot({0}, {1})", "torch.xlogy({0}, {1})",
                             "torch.pow(torch.abs({0}) + 0.5, {1}.clamp(-3, 3))", "torch.add({0}, {1}, alpha=0.7)"]), (a, b), APPROX, 8)
 
 

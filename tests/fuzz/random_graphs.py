@@ -21,7 +21,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,10 +49,10 @@ class Settings:
     ops: int = 12
 
 
-def traced_strides(program: Program, arguments: list[Tensor]) -> list[tuple[int, ...]]:
+def traced_strides(program: Program) -> list[tuple[int, ...]]:
     """The strides that PyTorch's tracing gives the results. Where they are not eager's, it is the graph that says so."""
     with FakeTensorMode() as mode:
-        return [t.stride() for t in program.function()(*map(mode.from_tensor, arguments))]
+        return [t.stride() for t in program.function()(*map(mode.from_tensor, program.arguments()))]
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def failure(program: Program, settings: Settings) -> str | None:
     if isinstance(results, str):
         return results
 
-    def differ(engine: str, other: str, want: list[Tensor], limits: list[Bound | None], strides: Callable[[int], list]) -> str | None:
+    def differ(engine: str, other: str, want: list[Tensor], limits: list[Bound | None], strides: Callable[[int], Iterable]) -> str | None:
         got = results[engine]
         if len(got) != len(want):
             return f"{engine} against {other}: {len(got)} results, {other} has {len(want)}"
@@ -102,9 +102,12 @@ def failure(program: Program, settings: Settings) -> str | None:
                 return f"{engine} against {other}: output {number} ({name(program.outputs[number])}): {found}"
         return None
 
-    traced = traced_strides(program, program.arguments()) if settings.strides else []
+    def strides_of(number: int) -> Iterator[tuple[int, ...]]:
+        yield wanted[number].stride()
+        yield traced_strides(program)[number]
+
     last = INTERPRETED if INTERPRETED in results else COMPILED
-    found = [differ(last, "eager", wanted, limits, lambda k: [wanted[k].stride(), traced[k]])]
+    found = [differ(last, "eager", wanted, limits, strides_of)]
     if last == INTERPRETED:
         other = results[INTERPRETED]
         agreed = [around(t, limit) if not values.steps[i] else None for i, t, limit in zip(program.outputs, other, limits)]
