@@ -28,7 +28,7 @@ std::string names() {
 // 300, 0.5 and 1e+06 as 1000000.
 std::string number_text(double value) {
   char buffer[32];
-  const char* end =
+  char* const end =
       value == std::floor(value) && std::abs(value) < 1e15
           ? std::to_chars(buffer, buffer + sizeof(buffer), static_cast<int64_t>(value)).ptr
           : std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
