@@ -26,10 +26,10 @@ class ModelCase:
     build: Callable[[bool], tuple[nn.Module, tuple[Tensor, ...]]]
     loss: Callable[[Any, tuple[Tensor, ...]], Tensor] | None = None
 
-    def make(self, small: bool = False) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """The module in eval mode and its example inputs; the same weights and inputs on every call."""
+    def make(self, small: bool = False, seed: int = 0) -> tuple[nn.Module, tuple[Tensor, ...]]:
+        """The module in eval mode and its example inputs; the same weights and inputs on every call with one seed."""
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+            torch.manual_seed(seed)
             module, inputs = self.build(small)
         return module.eval(), inputs
 
@@ -427,14 +427,14 @@ def training_step(module: nn.Module, inputs: tuple[Tensor, ...], forward: Callab
     return [loss.detach()] + [p.grad for p in module.parameters() if p.grad is not None]
 
 
-def float64_twin(case: ModelCase, small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
-    module, inputs = case.make(small)
+def float64_twin(case: ModelCase, small: bool, seed: int = 0) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    module, inputs = case.make(small, seed)
     return module.double(), tuple(t.double() if t.is_floating_point() else t for t in inputs)
 
 
-def float64_reference(case: ModelCase, small: bool, train: bool = False) -> list[Tensor]:
+def float64_reference(case: ModelCase, small: bool, train: bool = False, seed: int = 0) -> list[Tensor]:
     """The model's output (or loss and gradients) evaluated by eager PyTorch in float64 throughout."""
-    module, inputs = float64_twin(case, small)
+    module, inputs = float64_twin(case, small, seed)
     with float64_default():
         if train:
             return training_step(module.train(), inputs, module, case)

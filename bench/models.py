@@ -2,16 +2,25 @@
 """Models: speed, error and coverage of every backend, beside eager, in one interleaved run.
 
 Errors are norm(result - reference) / norm(reference) against eager PyTorch in float64; "error eager" is float32 eager's
-own. A compiled model passes when its error is at most twice eager's own plus 1e-7. `--train` compares loss and gradients
-of one training step. Graphs, kernels and fallbacks are what the backend reports of itself.
+own. A compiled model passes when its error is at most twice eager's own plus 1e-7. Training compares loss and gradients
+of one step (forward and backward). There a sign that differs in the last digit opens or closes a ReLU, and one such
+element moves a gradient by more than all rounding: so a step is judged by the median over --seeds sets of weights.
+Graphs, kernels and fallbacks are what the backend reports of itself. The caches on disk are empty at the start.
 """
 from __future__ import annotations
 
 import argparse
+import os
 import platform
+import statistics
 import sys
+import tempfile
 import time
 from typing import Any
+
+# Before torch is loaded: first calls are to find empty caches.
+CACHES = tempfile.TemporaryDirectory(prefix="litz-bench-")
+os.environ.update(TORCHINDUCTOR_CACHE_DIR=f"{CACHES.name}/inductor", LITZ_CACHE_DIR=f"{CACHES.name}/litz")
 
 import torch
 
@@ -28,7 +37,7 @@ class Contender:
     """A model of the zoo under one backend, with weights of its own."""
 
     def __init__(self, case: litz_zoo.ModelCase, backend: str, small: bool, train: bool):
-        self.case, self.train = case, train
+        self.case, self.small, self.train = case, small, train
         self.module, self.inputs = case.make(small)
         self.module.train(train)
         self.forward = compiled(self.module, backend)
@@ -39,31 +48,44 @@ class Contender:
         with torch.no_grad():
             return litz_zoo.flat(self.forward(*self.inputs))
 
+    def take_seed(self, seed: int) -> None:
+        """Weights and inputs of another seed, in the same compiled model."""
+        module, self.inputs = self.case.make(self.small, seed)
+        self.module.load_state_dict(module.state_dict())
 
-def first_call(case: litz_zoo.ModelCase, backend: str, reference: list, options: argparse.Namespace) -> tuple[Any, dict]:
-    """Build and call once: the contender, and its compile time, error and report."""
+
+def error_of(contender: Contender, references: list[list[torch.Tensor]]) -> float:
+    """The median over the seeds, of which there is one reference each."""
+    errors = []
+    for seed, reference in enumerate(references):
+        contender.take_seed(seed)
+        errors.append(litz_zoo.relative_error(contender(), reference))
+    contender.take_seed(0)
+    return statistics.median(errors)
+
+
+def first_call(case: litz_zoo.ModelCase, backend: str, references: list, small: bool, train: bool) -> tuple[Contender, dict]:
+    """Build and call once: the contender, and its compile time, report and error."""
     torch._dynamo.reset()
     backend_reset(backend)
-    contender = Contender(case, backend, options.small, options.train)
+    contender = Contender(case, backend, small, train)
     start = time.perf_counter()
-    result = contender()
+    contender()
     compile_seconds = time.perf_counter() - start
-    return contender, {
-        "compile": compile_seconds,
-        "error": litz_zoo.relative_error(result, reference),
-        "report": backend_report(backend),
-    }
+    report = backend_report(backend)
+    return contender, {"compile": compile_seconds, "report": report, "error": error_of(contender, references)}
 
 
-def measure(case: litz_zoo.ModelCase, options: argparse.Namespace) -> dict:
+def measure(case: litz_zoo.ModelCase, train: bool, options: argparse.Namespace) -> dict:
     """All contenders of one model: first calls, errors, then interleaved medians per thread count."""
     torch.set_num_threads(max(options.threads))
-    reference = litz_zoo.float64_reference(case, options.small, options.train)
-    row: dict[str, Any] = {"model": case.name, "seconds": {}, "info": {}, "failed": {}}
-    contenders: dict[str, Any] = {}
+    seeds = range(options.seeds if train else 1)
+    references = [litz_zoo.float64_reference(case, options.small, train, seed) for seed in seeds]
+    row: dict[str, Any] = {"model": case.name, "train": train, "seconds": {}, "info": {}, "failed": {}}
+    contenders: dict[str, Contender] = {}
     for backend in ["eager", *options.backend]:
         try:
-            contenders[backend], info = first_call(case, backend, reference, options)
+            contenders[backend], info = first_call(case, backend, references, options.small, train)
         except Exception as error:
             row["failed"][backend] = error_line(error)
             continue
@@ -94,17 +116,15 @@ def speed_table(rows: list[dict], backends: list[str], threads: list[int]) -> Ta
 
 
 def coverage_table(rows: list[dict], backends: list[str]) -> Table:
-    table = Table(["model", "backend", "graphs", "kernels", "fallbacks", "error", "error eager", "first call"])
+    known = [b for b in backends if any(b in row["info"] and row["info"][b]["report"].graphs is not None for row in rows)]
+    table = Table(["model", *(f"{b}: {what}" if len(known) > 1 else what for b in known for what in ("graphs", "kernels", "fallbacks")),
+                   *(f"error {b}" for b in ["eager"] + backends), *(f"first call {b}" for b in backends)])
     for row in rows:
-        for backend in backends:
-            info = row["info"].get(backend)
-            if info is None:
-                table.add(row["model"], backend, *["failed"] * 6)
-                continue
-            report: Report = info["report"]
-            shown = ["-" if n is None else n for n in (report.graphs, report.kernels)]
-            table.add(row["model"], backend, *shown, report.fallback_text(), f"{info['error']:.2e}",
-                      f"{row['info']['eager']['error']:.2e}", show_seconds(info["compile"]))
+        info = row["info"]
+        reports: list[Report | None] = [info[b]["report"] if b in info else None for b in known]
+        table.add(row["model"], *(cell for r in reports for cell in ((r.graphs, r.kernels, r.fallback_text()) if r else ["failed"] * 3)),
+                  *(f"{info[b]['error']:.2e}" if b in info else "failed" for b in ["eager"] + backends),
+                  *(show_seconds(info[b]["compile"]) if b in info else "failed" for b in backends))
     return table
 
 
@@ -118,24 +138,31 @@ def summary(rows: list[dict], backends: list[str], threads: list[int]) -> list[s
     return lines
 
 
-def write_markdown(path: str, rows: list[dict], options: argparse.Namespace) -> None:
+TITLES = {False: "Inference", True: "Training step (forward and backward)"}
+
+
+def write_markdown(path: str, modes: dict[bool, list[dict]], options: argparse.Namespace) -> None:
     arguments = " ".join(sys.argv[1:])
     with open(path, "w") as out:
         out.write(f"# Models\n\nWritten by `python bench/models.py {arguments}` (torch {torch.__version__}, "
-                  f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}). Random weights. "
-                  f"{'Training step' if options.train else 'Inference'}, float32; medians of one interleaved run. "
-                  "Errors are relative to eager PyTorch in float64.\n\n## Coverage and error\n\n")
-        out.write(coverage_table(rows, options.backend).markdown())
-        out.write("\n## Speed\n\nRatios above 1: the named backend is faster.\n\n")
-        out.write(speed_table(rows, options.backend, options.threads).markdown())
-        out.write("\n" + "\n".join(f"- {line}" for line in summary(rows, options.backend, options.threads)) + "\n")
+                  f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} processors). Random weights, "
+                  "float32; medians of one interleaved run. Errors are relative to eager PyTorch in float64. Ratios above 1: the "
+                  "second backend named is faster.\n")
+        for train, rows in modes.items():
+            out.write(f"\n## {TITLES[train]}\n\n")
+            if train:
+                out.write(f"Errors are medians over {options.seeds} sets of weights and inputs.\n\n")
+            out.write(coverage_table(rows, options.backend).markdown())
+            out.write("\n" + speed_table(rows, options.backend, options.threads).markdown())
+            out.write("\n" + "\n".join(f"- {line}" for line in summary(rows, options.backend, options.threads)) + "\n")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_backend_argument(parser, ("inductor", "litz"))
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=litz_zoo.MODELS, help="only these models")
-    parser.add_argument("--train", action="store_true", help="one training step of the models that have a loss")
+    parser.add_argument("--mode", choices=["inference", "training", "both"], default="both", help="default: both")
+    parser.add_argument("--seeds", type=int, default=5, help="sets of weights that judge a training step (default 5)")
     parser.add_argument("--small", action="store_true", help="the small variants")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts (default: 1 2)")
     parser.add_argument("--rounds", type=int, default=9, help="round-robin rounds (default 9)")
@@ -147,19 +174,24 @@ def main() -> int:
     options.sample = 0.02
     check_backends(options.backend)
 
-    cases = [c for c in litz_zoo.MODELS.values() if (not options.only or c.name in options.only) and (c.loss or not options.train)]
-    rows = []
-    for number, case in enumerate(cases, 1):
-        progress(f"[{number}/{len(cases)}] {case.name}")
-        rows.append(measure(case, options))
-    print(coverage_table(rows, options.backend).text())
-    print("\n" + speed_table(rows, options.backend, options.threads).text())
-    print("\n".join(summary(rows, options.backend, options.threads)))
+    modes: dict[bool, list[dict]] = {}
+    for train in (False, True):
+        if options.mode not in ("both", "training" if train else "inference"):
+            continue
+        cases = [c for c in litz_zoo.MODELS.values() if (not options.only or c.name in options.only) and (c.loss or not train)]
+        rows = modes[train] = []
+        for number, case in enumerate(cases, 1):
+            progress(f"[{number}/{len(cases)}] {case.name}{', training' if train else ''}")
+            rows.append(measure(case, train, options))
+        print(f"{TITLES[train]}\n" + coverage_table(rows, options.backend).text())
+        print("\n" + speed_table(rows, options.backend, options.threads).text())
+        print("\n".join(summary(rows, options.backend, options.threads)) + "\n", flush=True)
+    rows = [row for mode in modes.values() for row in mode]
     failures = [(row["model"], backend, text) for row in rows for backend, text in row["failed"].items()]
     for model, backend, text in failures:
         print(f"FAILED {model} {backend}: {text}")
     if options.markdown:
-        write_markdown(options.markdown, rows, options)
+        write_markdown(options.markdown, modes, options)
     write_json(options.json, [{**row, "info": {b: {**i, "report": vars(i["report"])} for b, i in row["info"].items()}} for row in rows])
     return int(bool(failures))
 

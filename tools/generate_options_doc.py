@@ -27,8 +27,8 @@ An option can be given in four places; the first one that gives it wins:
 - the environment variable, read at each compilation: bools are 1, true, on, 0, false or off
 - the default
 
-`litz-opt` takes them as `--option fuse=false`. An unknown name or a value of another type is an error
-that lists what is valid. Options marked * shape the generated code: a graph that is compiled with
+`litz-opt` takes them as `--option fuse=false`. An unknown name, a value of another type
+or one out of range is an error that says what is valid. Options marked * shape the generated code: a graph that is compiled with
 another value is another entry of the cache. `litz.options()` is this table in Python.
 
 | option | type | default | environment variable | meaning |
@@ -46,10 +46,10 @@ def render() -> str:
     lines = []
     for row in driver.option_rows():
         star = " *" if row["shapes_code"] else ""
-        name = row["name"]
+        kind = f"{row['type']}, {row['valid']}" if row["valid"] else row["type"]
         lines.append(
-            f"| `{name}`{star} | {row['type']} | `{text(row['default'])}` "
-            f"| `LITZ_{name.upper()}` | {row['doc']} |\n"
+            f"| `{row['name']}`{star} | {kind} | `{text(row['default'])}` "
+            f"| `{row['variable']}` | {row['doc']} |\n"
         )
     modes = ", ".join(f"`{name}`" for name in driver.mode_rows())
     tail = (

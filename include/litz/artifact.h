@@ -27,7 +27,10 @@ typedef enum LitzStatus {
       2, /* an index tensor holds a value outside its dimension; eager raises IndexError */
   LITZ_OUT_OF_MEMORY = 3,
   LITZ_UNSUPPORTED = 4,     /* the host has no such library op */
-  LITZ_DIVISION_BY_ZERO = 5 /* of integers, which eager refuses */
+  LITZ_DIVISION_BY_ZERO = 5,    /* of integers, which eager refuses */
+  LITZ_INDEX_OUT_OF_BOUNDS = 6, /* as LITZ_INDEX_OUT_OF_RANGE, of an op where eager raises
+                                   RuntimeError: gather and scatter */
+  LITZ_VALUE_OUT_OF_RANGE = 7   /* a value that the op does not take; eager raises RuntimeError */
 } LitzStatus;
 
 /* The values are part of the ABI and equal litz::DType. */

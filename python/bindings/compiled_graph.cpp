@@ -1,8 +1,10 @@
 // The callable that torch.compile gets back.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,13 +29,15 @@ namespace {
 class CompiledGraph {
  public:
   CompiledGraph(std::shared_ptr<const Executable> executable, std::string path,
-                nb::handle describe_op, nb::handle captured)
+                nb::handle describe_op, nb::handle captured,
+                std::map<std::string, std::string> places)
       : door_(TorchDoor::get()),
         executable_(std::move(executable)),
         path_(std::move(path)),
         frames_(table()),
         host_(door_.environment, table(), take_ops(describe_op)),
-        captured_(nb::steal<nb::tuple>(PySequence_Tuple(captured.ptr()))) {
+        captured_(nb::steal<nb::tuple>(PySequence_Tuple(captured.ptr()))),
+        places_(std::move(places)) {
     if (!captured_.is_valid()) throw nb::python_error();
   }
 
@@ -54,6 +58,7 @@ class CompiledGraph {
   void read_inputs(nb::handle arguments, Frame& frame) const;
   void read_tensor(PyObject* object, size_t index, Frame& frame) const;
   nb::object collect(const Frame& frame, nb::handle arguments) const;
+  std::string in_this_graph(const std::string& message) const;
   [[noreturn]] void raise(int status, const TorchRun& run, PythonOpCalls& python) const;
   [[noreturn]] void reject(size_t index, const std::string& fault) const;
 
@@ -64,6 +69,7 @@ class CompiledGraph {
   std::vector<nb::object> callables_;
   TorchHost host_;
   nb::tuple captured_;  // inputs that every call gets, after its own
+  std::map<std::string, std::string> places_;
 };
 
 TorchOpTypes types_of(const OpSchema& schema) {
@@ -171,13 +177,24 @@ nb::object CompiledGraph::collect(const Frame& frame, nb::handle arguments) cons
   return outputs;
 }
 
+// A message of the library ends in the place; a library from the cache was made for a graph that
+// may have other names and lines.
+std::string CompiledGraph::in_this_graph(const std::string& message) const {
+  for (size_t in = message.find(" in "); in != message.npos; in = message.find(" in ", in + 1)) {
+    const auto found = places_.find(message.substr(in + 4));
+    if (found != places_.end()) return message.substr(0, in + 4) + found->second;
+  }
+  return message;
+}
+
 void CompiledGraph::raise(int status, const TorchRun& run, PythonOpCalls& python) const {
   if (python.raised().is_valid()) {
     const nb::object raised = std::move(python.raised());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
     throw nb::python_error();
   }
-  const std::string message = run.message().empty() ? "the compiled graph failed" : run.message();
+  const std::string message =
+      run.message().empty() ? "the compiled graph failed" : in_this_graph(run.message());
   PyErr_SetString(status == LITZ_INDEX_OUT_OF_RANGE ? PyExc_IndexError : PyExc_RuntimeError,
                   message.c_str());
   throw nb::python_error();
@@ -279,21 +296,26 @@ void bind_compiled_graph(nb::module_& m) {
       .def(
           "__init__",
           [](CompiledGraph* self, const std::string& path, nb::handle describe_op,
-             nb::handle captured) {
-            new (self) CompiledGraph(LoadedArtifact::load(path), path, describe_op, captured);
+             nb::handle captured, std::map<std::string, std::string> places) {
+            new (self) CompiledGraph(LoadedArtifact::load(path), path, describe_op, captured,
+                                     std::move(places));
           },
           nb::arg("path"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
+          nb::arg("places") = std::map<std::string, std::string>(),
           "Loads the library at `path`. `describe_op(name, overload)` is called for each library "
           "op of the artifact and returns a callable that takes all arguments by position, and "
           "the op's schema. The tensors of `captured` are the artifact's last inputs, the same at "
-          "every call.")
+          "every call. `places` has what messages are to say instead of a place of the graph that "
+          "the library was made for.")
       .def(
           "__init__",
           [](CompiledGraph* self, const Program& program, nb::handle describe_op,
-             nb::handle captured) {
-            new (self) CompiledGraph(make_interpreted_graph(program), "", describe_op, captured);
+             nb::handle captured, std::map<std::string, std::string> places) {
+            new (self) CompiledGraph(make_interpreted_graph(program), "", describe_op, captured,
+                                     std::move(places));
           },
           nb::arg("program"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
+          nb::arg("places") = std::map<std::string, std::string>(),
           "The same for a program that is interpreted.")
       .def_prop_ro("path", &CompiledGraph::path)
       .def_prop_ro("num_inputs", [](const CompiledGraph& g) { return g.table().num_inputs; })

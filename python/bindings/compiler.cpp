@@ -66,7 +66,8 @@ std::string option_table() {
                     {"default", value},
                     {"doc", row.doc},
                     {"shapes_code", row.shapes_code},
-                    {"choices", nlohmann::ordered_json::array()}});
+                    {"variable", row.variable},
+                    {"valid", row.valid.text()}});
   }
   return rows.dump();
 }
@@ -92,7 +93,11 @@ void bind_compiler(nb::module_& m) {
         "is no library the path is empty, and the program is what CompiledGraph interprets.");
   m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
   m.def("option_table", &option_table,
-        "The options as JSON: name, type, default, doc, shapes_code, choices.");
+        "The options as JSON: name, type, default, doc, shapes_code, variable, valid.");
+  m.def(
+      "check_options",
+      [](const nb::dict& given) { make_options(read_options(given), environment_variable); },
+      nb::arg("options"), "Raises LitzUserError for a name or a value that is not valid.");
 }
 
 }  // namespace litz

@@ -14,7 +14,6 @@ from torch._decomp import get_decompositions
 
 _OPS = (
     "_weight_norm_interface",
-    "binary_cross_entropy",
     "logit_backward",
     "soft_margin_loss",
     "soft_margin_loss_backward",

@@ -45,8 +45,13 @@ def _zig_folders() -> list[str]:
 
 def option_rows() -> list[dict[str, Any]]:
     """The option table: name, type ("bool", "int", "float", "str"), default, doc, whether it shapes
-    the generated code, choices."""
+    the generated code, environment variable, and in words which values are valid."""
     return json.loads(_core.option_table())
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raises LitzUserError for a value that is not valid, here or in the environment."""
+    _core.check_options(dict(options))
 
 
 def mode_rows() -> dict[str, dict[str, Any]]:

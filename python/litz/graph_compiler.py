@@ -56,7 +56,9 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
     for message in result.warnings:
         _warn(message)
     try:
-        graph = _core.CompiledGraph(result.executable, describe_op, captured)
+        graph = _core.CompiledGraph(
+            result.executable, describe_op, captured, result.info.get("places", {})
+        )
     except LitzUserError as error:
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})

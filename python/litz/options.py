@@ -19,10 +19,13 @@ class Option:
     type: type
     default: Any
     doc: str
-    choices: tuple[str, ...] = ()
+    variable: str
+    """The environment variable that sets it."""
+    valid: str = ""
+    """Which values are valid, in words; empty where all of the type are."""
 
     def __str__(self) -> str:
-        kind = " | ".join(map(repr, self.choices)) if self.choices else self.type.__name__
+        kind = f"{self.type.__name__}, {self.valid}" if self.valid else self.type.__name__
         return f"{self.name}: {kind} = {self.default!r}\n    {self.doc}"
 
 
@@ -41,7 +44,9 @@ _TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 def options() -> OptionTable:
     """The options that ``torch.compile(model, backend="litz", options={...})`` takes."""
     return OptionTable(
-        Option(row["name"], _TYPES[row["type"]], row["default"], row["doc"], tuple(row["choices"]))
+        Option(
+            row["name"], _TYPES[row["type"]], row["default"], row["doc"], row["variable"], row["valid"]
+        )
         for row in driver.option_rows()
     )
 
@@ -61,21 +66,17 @@ def resolve_options(mode: str | None, given: Mapping[str, Any] | None) -> dict[s
             raise LitzUserError(
                 f"unknown option {name!r}{_nearest(name, table)}; options are {_names(table)}"
             )
-        resolved[name] = _check_value(table[name], value)
+        resolved[name] = _check_type(table[name], value)
+    driver.check_options(resolved)
     return resolved
 
 
-def _check_value(option: Option, value: Any) -> Any:
+def _check_type(option: Option, value: Any) -> Any:
     if option.type is float and type(value) is int:
         value = float(value)
     if type(value) is not option.type:
         raise LitzUserError(
             f"option {option.name!r} takes {option.type.__name__}, not {type(value).__name__} {value!r}"
-        )
-    if option.choices and value not in option.choices:
-        raise LitzUserError(
-            f"option {option.name!r} has no choice {value!r}"
-            f"{_nearest(value, option.choices)}; choices are {_names(option.choices)}"
         )
     return value
 

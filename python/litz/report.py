@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +69,20 @@ class NotFused:
         return f"{self.first} and {self.second}: {self.reason}"
 
 
+def _kernel(ops: list[str], **row: Any) -> Kernel:
+    return Kernel(ops=tuple(ops), **row)
+
+
+# The lists of a report, and what a row of each is made with.
+_ROWS: dict[str, Callable[..., Any]] = {
+    "kernels": _kernel,
+    "library_calls": LibraryCall,
+    "fallbacks": LibraryCall,
+    "buffers": Buffer,
+    "not_fused": NotFused,
+}
+
+
 @dataclass(frozen=True)
 class GraphReport:
     """What became of one graph.
@@ -97,21 +111,17 @@ class GraphReport:
     @staticmethod
     def from_info(number: int, kind: str, info: Mapping[str, Any], timings: Mapping[str, float]) -> GraphReport:
         """Reads the compiler's JSON; ``timings`` are the stages in Python."""
-        calls = [LibraryCall(**row) for row in info.get("library_calls", ())]
+        rows = {
+            name: tuple(make(**row) for row in info.get(name, ())) for name, make in _ROWS.items()
+        }
         return GraphReport(
             number=number,
             kind=kind,
-            kernels=tuple(
-                Kernel(**{**row, "ops": tuple(row["ops"])}) for row in info.get("kernels", ())
-            ),
-            library_calls=tuple(calls),
-            fallbacks=tuple(LibraryCall(**row) for row in info.get("fallbacks", ())),
-            buffers=tuple(Buffer(**row) for row in info.get("buffers", ())),
-            not_fused=tuple(NotFused(**row) for row in info.get("not_fused", ())),
             timings={**timings, **info.get("timings", {})},
             source_path=info.get("source_path", ""),
             cached=info.get("cached", False),
             interpreted=info.get("interpreted", ""),
+            **rows,
         )
 
     @property
@@ -127,15 +137,9 @@ class GraphReport:
         else:
             cached = ", from the cache" if self.cached else ""
             lines = [f"{title}: {len(self.kernels)} kernels, {self.seconds * 1e3:.1f} ms{cached}"]
-        for heading, rows in (
-            ("kernels", self.kernels),
-            ("library calls", self.library_calls),
-            ("fallbacks", self.fallbacks),
-            ("buffers", self.buffers),
-            ("not fused", self.not_fused),
-        ):
-            if rows:
-                lines.append(f"  {heading}")
+        for name in _ROWS:
+            if rows := getattr(self, name):
+                lines.append(f"  {name.replace('_', ' ')}")
                 lines.extend(f"    {row}" for row in rows)
         if self.source_path:
             lines.append(f"  sources: {self.source_path}")

@@ -2,20 +2,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <map>
 
 #include "cache/artifact_cache.h"
 #include "codegen/cpp/cpp_artifact.h"
+#include "driver/check_options.h"
 #include "driver/environment.h"
 #include "driver/report.h"
 #include "driver/reproducer.h"
 #include "driver/source_id.h"
 #include "driver/stage_options.h"
+#include "driver/stuck_compilers.h"
+#include "driver/timings.h"
 #include "driver/trace.h"
 #include "graph/print_graph.h"
 #include "graph/verify_graph.h"
@@ -25,6 +25,7 @@
 #include "passes/pipeline.h"
 #include "schedule/print_plan.h"
 #include "schedule/schedule.h"
+#include "schedule/verify_plan.h"
 #include "support/error.h"
 #include "support/file.h"
 #include "support/version.h"
@@ -38,32 +39,17 @@ constexpr int64_t kFormatVersion = 1;
 constexpr const char* kLibrary = "graph.so";
 constexpr const char* kReport = "report.json";
 constexpr size_t kMaxLogInMessage = 1000;
-
-// Seconds by stage, in the order of the pipeline.
-class Timings {
- public:
-  template <class Stage>
-  auto measure(const std::string& name, const Stage& stage) {
-    struct Stop {
-      Timings& timings;
-      std::string name;
-      std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-      ~Stop() {
-        timings.seconds_[name] +=
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      }
-    } stop{*this, name};
-    return stage();
-  }
-  const std::map<std::string, double>& seconds() const { return seconds_; }
-
- private:
-  std::map<std::string, double> seconds_;
-};
+// For a compiler to show that it comes back at all.
+constexpr double kProbeSeconds = 10;
 
 CompilerVersions& compiler_versions() {
   static CompilerVersions versions;
   return versions;
+}
+
+StuckCompilers& stuck_compilers() {
+  static StuckCompilers stuck;
+  return stuck;
 }
 
 CpuTarget read_target(const Options& options) {
@@ -73,13 +59,6 @@ CpuTarget read_target(const Options& options) {
                     "; it is " + CpuTarget::detect().text());
   }
   return target;
-}
-
-std::string pass_names() {
-  std::string names;
-  for (const GraphPass& pass : graph_passes())
-    names += (names.empty() ? "" : ", ") + std::string(pass.name);
-  return names;
 }
 
 // The graph as the cache sees it: names and source lines are incidental.
@@ -99,6 +78,11 @@ class Compilation {
       : graph_(graph), options_(options), zig_folders_(zig_folders), trace_(options.trace) {}
 
   Compiled run() {
+    check_options(options_, graph_);
+    if (!trace_.fault().empty()) {
+      result_.warnings.push_back("the stages of a compilation cannot be written; " +
+                                 trace_.fault());
+    }
     if (options_.interpret) return interpret(lower(), "the option interpret asks for it");
     const CpuTarget target = read_target(options_);
     Result<HostCompiler> compiler =
@@ -113,13 +97,16 @@ class Compilation {
     const CacheKey key =
         timings_.measure("key", [&] { return make_key(target, compiler->identity()); });
     if (find_in_cache(cache, key)) return std::move(result_);
+    if (stuck_compilers().contains(compiler->path(), options_.compile_time_limit)) {
+      return interpret(lower(), compiler->path() + " did not come back before in this process");
+    }
 
     const Program program = lower();
     const Plan plan = schedule(program);
     const CppSources sources = print_sources(plan, target);
     const std::string report = report_plan(plan, sources.kernels, fallbacks_);
     const BuildResult built = build(*compiler, target, cache, key, sources, report);
-    if (!built.ok()) return interpret_instead(program, built);
+    if (!built.ok()) return interpret_instead(*compiler, program, built);
     return std::move(result_);
   }
 
@@ -127,7 +114,7 @@ class Compilation {
   // ---- stages, in order ----
 
   Program lower() {
-    Graph graph = timings_.measure("graph passes", [&] { return run_passes(); });
+    Graph graph = run_passes();
     LoweringResult lowered =
         timings_.measure("lower", [&] { return lower_graph(graph, lowering_options(options_)); });
     fallbacks_ = std::move(lowered.fallbacks);
@@ -141,14 +128,9 @@ class Compilation {
     if (trace_.enabled()) trace_.write("graph.litz", to_string(graph));
     if (options_.verify) verify_graph(graph);
     const std::vector<std::string> disabled = split_list(options_.disable_passes);
-    for (const std::string& name : disabled) {
-      if (find_graph_pass(name) == nullptr)
-        throw UserError("option disable_passes: there is no pass '" + name + "'; passes are " +
-                        pass_names());
-    }
     for (const GraphPass& pass : graph_passes()) {
       if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
-      Graph next = pass.function(graph);
+      Graph next = timings_.measure(pass.name, [&] { return pass.function(graph); });
       if (trace_.enabled() && to_string(next) != to_string(graph))
         trace_.write("graph_after_" + std::string(pass.name) + ".litz", to_string(next));
       if (options_.verify) verify_graph(next);
@@ -162,6 +144,7 @@ class Compilation {
       return schedule_program(std::make_shared<Program>(program), schedule_options(options_));
     });
     if (trace_.enabled()) trace_.write("plan.txt", to_string(plan));
+    if (options_.verify) verify_plan(plan);
     return plan;
   }
 
@@ -226,7 +209,7 @@ class Compilation {
     if (options_.cache && cache.mode() != CacheMode::kOff) {
       std::vector<CacheInput> files;
       files.push_back(CacheInput::from_file(kLibrary, job.output_path));
-      files.push_back(CacheInput::from_bytes(kReport, report));
+      files.push_back(CacheInput::from_bytes(kReport, with_nodes(report, graph_)));
       for (const CppSource& unit : sources.units)
         files.push_back(CacheInput::from_bytes(unit.name, unit.text));
       const Result<CacheEntry> entry =
@@ -286,7 +269,7 @@ class Compilation {
     const std::string report{std::istreambuf_iterator<char>(file),
                              std::istreambuf_iterator<char>()};
     if (report.empty()) return false;
-    finish(found.entry->path_of(kLibrary), report, found.entry->folder, true);
+    finish(found.entry->path_of(kLibrary), for_nodes_of(report, graph_), found.entry->folder, true);
     return true;
   }
 
@@ -308,7 +291,8 @@ class Compilation {
   }
 
   // A compiler that rejects code points to a fault in Litz; one that hangs or dies, to the machine.
-  Compiled interpret_instead(const Program& program, const BuildResult& built) {
+  Compiled interpret_instead(const HostCompiler& compiler, const Program& program,
+                             const BuildResult& built) {
     const bool rejected =
         built.status == BuildStatus::kCompilerFailed || built.status == BuildStatus::kLinkFailed;
     std::string warning =
@@ -316,15 +300,37 @@ class Compilation {
         " the code of a graph, which runs in the interpreter instead and is slow; " +
         build_status_name(built.status) + ": " + built.log.substr(0, kMaxLogInMessage);
     if (rejected) warning += reproduce_hint(graph_, options_);
+    if (built.status == BuildStatus::kTimeout && !comes_back(compiler)) {
+      stuck_compilers().add(compiler.path(), options_.compile_time_limit);
+      warning +=
+          "; it does not compile an empty file either, so it is not asked again in this process";
+    }
     result_.warnings.push_back(warning);
     return interpret(program, std::string(build_status_name(built.status)) + "; " + built.log);
+  }
+
+  // Tells a compiler that hangs from a graph that is too much for it.
+  bool comes_back(const HostCompiler& compiler) {
+    SharedLibraryJob probe;
+    probe.units = {{"empty.cpp", "\n"}};
+    probe.optimization_level = 0;
+    probe.time_limit_seconds = std::min(options_.compile_time_limit, kProbeSeconds);
+    return timings_.measure("probe", [&] {
+      const BuildResult built = build_in(temporary_folder(), compiler, probe);
+      std::error_code ignored;
+      if (built.ok()) {
+        std::filesystem::remove_all(std::filesystem::path(probe.output_path).parent_path(),
+                                    ignored);
+      }
+      return built.status != BuildStatus::kTimeout;
+    });
   }
 
   void finish(const std::string& path, const std::string& report, const std::string& source_path,
               bool cached) {
     result_.path = path;
-    result_.info = complete_report(report, timings_.seconds(),
-                                   trace_.enabled() ? trace_.folder() : source_path, cached);
+    result_.info =
+        complete_report(report, timings_, trace_.enabled() ? trace_.folder() : source_path, cached);
     if (trace_.enabled()) trace_.write("report.json", result_.info);
   }
 

@@ -1,8 +1,8 @@
 #include "driver/options.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
+#include <cmath>
 #include <type_traits>
 
 #include "support/error.h"
@@ -23,6 +23,16 @@ std::string names() {
   for (const OptionRow& row : option_rows())
     list += (list.empty() ? "" : ", ") + std::string(row.name);
   return list;
+}
+
+// 300, 0.5 and 1e+06 as 1000000.
+std::string number_text(double value) {
+  char buffer[32];
+  char* const end =
+      value == std::floor(value) && std::abs(value) < 1e15
+          ? std::to_chars(buffer, buffer + sizeof(buffer), static_cast<int64_t>(value)).ptr
+          : std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
+  return std::string(buffer, end);
 }
 
 UserError unknown_option(const std::string& name) {
@@ -63,17 +73,30 @@ void assign(T& field, std::string_view name, const OptionValue& value) {
   field = *held;
 }
 
+void check_range(std::string_view name, const ValidValues& valid, double value) {
+  // NaN is in no range.
+  if (valid.text().empty() || (value >= valid.least && value <= valid.most)) return;
+  throw UserError("option " + std::string(name) + " is " + number_text(value) + ", not " +
+                  valid.text());
+}
+void check_range(std::string_view, const ValidValues&, const std::string&) {}
+
 std::string as_text(bool value) { return value ? "true" : "false"; }
 std::string as_text(int64_t value) { return std::to_string(value); }
-std::string as_text(double value) { return std::to_string(value); }
+std::string as_text(double value) { return number_text(value); }
 std::string as_text(const std::string& value) { return value; }
 
 }  // namespace
 
+std::string ValidValues::text() const {
+  if (std::isinf(most)) return {};
+  return number_text(least) + " to " + number_text(most);
+}
+
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
-#define LITZ_OPTION_ROW(name, type, value, shapes_code, choices, doc) \
-  {#name, type_name<type>(), OptionValue(type(value)), shapes_code, doc},
+#define LITZ_OPTION_ROW(name, type, value, shapes_code, variable, valid, doc) \
+  {#name, type_name<type>(), OptionValue(type(value)), shapes_code, variable, valid, doc},
       LITZ_OPTIONS(LITZ_OPTION_ROW)
 #undef LITZ_OPTION_ROW
   };
@@ -84,16 +107,12 @@ Options make_options(
     const std::map<std::string, OptionValue>& given,
     const std::function<std::optional<std::string>(const std::string&)>& environment) {
   Options options;
-  const auto variable = [](std::string_view name) {
-    std::string text = "LITZ_";
-    for (char c : name) text += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return text;
-  };
-#define LITZ_OPTION_READ(name, type, ...)                                   \
-  if (const std::optional<std::string> text = environment(variable(#name))) \
-    options.name = parse<type>(#name, *text);                               \
-  if (const auto found = given.find(#name); found != given.end())           \
-    assign(options.name, #name, found->second);
+#define LITZ_OPTION_READ(name, type, value, shapes_code, variable, valid, doc) \
+  if (const std::optional<std::string> text = environment(variable))           \
+    options.name = parse<type>(#name, *text);                                  \
+  if (const auto found = given.find(#name); found != given.end())              \
+    assign(options.name, #name, found->second);                                \
+  check_range(#name, valid, options.name);
   LITZ_OPTIONS(LITZ_OPTION_READ)
 #undef LITZ_OPTION_READ
   for (const auto& [name, value] : given) {

@@ -1,12 +1,13 @@
 // Every option of a compilation, in one table from which the Options struct, the Python dictionary,
 // the environment variables and the docs are made.
 //
-// An option's environment variable is LITZ_ and its name in capitals; what is given explicitly wins
-// over the environment. Options marked as shaping code enter the cache key, and no others.
+// What is given explicitly wins over the environment. Options marked as shaping code enter the
+// cache key, and no others.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,33 +17,51 @@
 
 namespace litz {
 
-// X(name, type, default, shapes code, choices, doc)
+// The values that an option takes, of those of its type. What a text means is checked where it is
+// used: a target, a list of passes.
+struct ValidValues {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  std::string text() const;  // "0 to 3"; empty where all are valid
+};
+inline constexpr ValidValues kAny{};
+constexpr ValidValues between(double least, double most) { return {least, most}; }
+
+// X(name, type, default, shapes code, environment variable, valid values, doc)
 #define LITZ_OPTIONS(X)                                                                          \
-  X(target, std::string, "native", true, "",                                                     \
+  X(target, std::string, "native", true, "LITZ_TARGET", kAny,                                    \
     "CPU to generate code for: native, baseline, avx2, avx512, with +bf16 or +vnni")             \
-  X(compiler, std::string, "", false, "",                                                        \
+  X(compiler, std::string, "", false, "LITZ_COMPILER", kAny,                                     \
     "C++ compiler to use, a name or a path; empty takes the best one found")                     \
-  X(optimization_level, int64_t, 2, true, "", "-O level of the C++ compiler, 0 to 3")            \
-  X(jobs, int64_t, 0, true, "", "translation units compiled at once; 0 is one per processor")    \
-  X(compile_time_limit, double, 300.0, false, "", "seconds after which a compiler is stopped")   \
-  X(cache, bool, true, false, "", "keep compiled graphs on disk")                                \
-  X(cache_dir, std::string, "", false, "",                                                       \
+  X(optimization_level, int64_t, 2, true, "LITZ_OPTIMIZATION_LEVEL", between(0, 3),              \
+    "-O level of the C++ compiler")                                                              \
+  X(jobs, int64_t, 0, true, "LITZ_JOBS", between(0, 1024),                                       \
+    "translation units compiled at once; 0 is one per processor")                                \
+  X(compile_time_limit, double, 300.0, false, "LITZ_COMPILE_TIME_LIMIT", between(0, 1e6),        \
+    "seconds after which a compiler is stopped; 0 is never")                                     \
+  X(cache, bool, true, false, "LITZ_CACHE", kAny, "keep compiled graphs on disk")                \
+  X(cache_dir, std::string, "", false, "LITZ_CACHE_DIR", kAny,                                   \
     "folder of the cache; empty is litz in the user's cache folder")                             \
-  X(cache_size_mb, int64_t, 4096, false, "", "bound on the cache's size")                        \
-  X(trace, std::string, "", false, "",                                                           \
+  X(cache_size_mb, int64_t, 4096, false, "LITZ_CACHE_SIZE_MB", between(1, 1e9),                  \
+    "bound on the cache's size")                                                                 \
+  X(trace, std::string, "", false, "LITZ_DEBUG", kAny,                                           \
     "folder into which every stage of each compilation is written; empty writes none")           \
-  X(verify, bool, false, false, "", "check the invariants of every intermediate form")           \
-  X(interpret, bool, false, false, "",                                                           \
+  X(verify, bool, false, false, "LITZ_VERIFY", kAny,                                             \
+    "check the invariants of every intermediate form")                                           \
+  X(interpret, bool, false, false, "LITZ_INTERPRET", kAny,                                       \
     "run graphs by the reference interpreter instead of compiling them")                         \
-  X(inline_producers, bool, true, true, "", "compute cheap values where they are used")          \
-  X(fuse, bool, true, true, "", "let operations share kernels")                                  \
-  X(reuse_memory, bool, true, true, "", "let intermediates share memory")                        \
-  X(max_kernel_nodes, int64_t, 400, true, "",                                                    \
+  X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                           \
+    "compute cheap values where they are used")                                                  \
+  X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                   \
+  X(reuse_memory, bool, true, true, "LITZ_REUSE_MEMORY", kAny, "let intermediates share memory") \
+  X(max_kernel_nodes, int64_t, 400, true, "LITZ_MAX_KERNEL_NODES", between(1, 1e6),              \
     "scalar operations of one kernel after which fusion stops")                                  \
-  X(disable_passes, std::string, "", true, "", "graph passes to leave out, separated by commas") \
-  X(fallback_ops, std::string, "", true, "",                                                     \
-    "ops to run in the library, separated by commas: aten::sum or aten::sum.default")            \
-  X(fallback_everything, bool, false, true, "", "run every op in the library")
+  X(disable_passes, std::string, "", true, "LITZ_DISABLE_PASSES", kAny,                          \
+    "graph passes to leave out, separated by commas")                                            \
+  X(fallback_ops, std::string, "", true, "LITZ_FALLBACK_OPS", kAny,                              \
+    "ops to run in the library, separated by commas: aten::sum or aten::sum.dim_IntList")        \
+  X(fallback_everything, bool, false, true, "LITZ_FALLBACK_EVERYTHING", kAny,                    \
+    "run every op in the library")
 
 using OptionValue = std::variant<bool, int64_t, double, std::string>;
 
@@ -57,12 +76,14 @@ struct OptionRow {
   std::string_view type;  // "bool", "int", "float", "str"
   OptionValue value;      // the default
   bool shapes_code;
+  std::string_view variable;  // of the environment
+  ValidValues valid;
   std::string_view doc;
 };
 const std::vector<OptionRow>& option_rows();
 
 // The defaults, over them what the environment says, over that what is given. Throws UserError,
-// naming the valid names or the type, for an unknown name or a value of another type.
+// naming what is valid, for an unknown name, a value of another type or one out of range.
 Options make_options(
     const std::map<std::string, OptionValue>& given,
     const std::function<std::optional<std::string>(const std::string&)>& environment);

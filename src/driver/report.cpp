@@ -1,6 +1,7 @@
 #include "driver/report.h"
 
 #include <algorithm>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -90,6 +91,47 @@ Json buffers(const Plan& plan) {
   return list;
 }
 
+// Texts come from the user's program and from compilers: they may be no UTF-8.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// From the nodes of one graph, [name, line] each, to those of another that is the same but for
+// them.
+class Renaming {
+ public:
+  Renaming(const Json& nodes, const Graph& graph) {
+    for (uint32_t i = 0; i < nodes.size() && i < graph.num_nodes(); ++i) {
+      const Node& node = graph.node(NodeId(i));
+      const std::string name = nodes[i][0];
+      const std::string line = nodes[i][1];
+      nodes_[name] = &node;
+      if (node_origin(name, line) != node_origin(node.name, node.stack))
+        places_[node_origin(name, line)] = node_origin(node.name, node.stack);
+    }
+  }
+
+  void apply(Json& name) const {
+    if (const Node* node = find(name)) name = node->name;
+  }
+  void apply_to_call(Json& call) const {
+    const Node* node = find(call["node"]);
+    if (node == nullptr) return;
+    call["node"] = node->name;
+    if (call.contains("line")) call["line"] = node->stack;
+  }
+  const std::map<std::string, std::string>& places() const { return places_; }
+
+ private:
+  const Node* find(const Json& name) const {
+    const auto found = nodes_.find(name.get<std::string>());
+    return found == nodes_.end() ? nullptr : found->second;
+  }
+
+  std::map<std::string, const Node*> nodes_;
+  std::map<std::string, std::string> places_;
+};
+
 }  // namespace
 
 std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel_names,
@@ -106,7 +148,7 @@ std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel
                                    {"reason", pair.reason}});
   }
   report["interpreted"] = "";
-  return report.dump();
+  return dump(report);
 }
 
 std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks,
@@ -118,16 +160,52 @@ std::string report_interpreted(const Program& program, const std::vector<Lowerin
   report["buffers"] = Json::array();
   report["not_fused"] = Json::array();
   report["interpreted"] = reason;
-  return report.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(report);
 }
 
-std::string complete_report(const std::string& report, const std::map<std::string, double>& timings,
+std::string with_nodes(const std::string& report, const Graph& graph) {
+  Json all = Json::parse(report);
+  Json nodes = Json::array();
+  for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
+    const Node& node = graph.node(NodeId(i));
+    nodes.push_back({node.name, node.stack});
+  }
+  all["nodes"] = std::move(nodes);
+  return dump(all);
+}
+
+std::string for_nodes_of(const std::string& cached_report, const Graph& graph) {
+  Json all = Json::parse(cached_report);
+  const Json nodes = std::move(all["nodes"]);
+  all.erase("nodes");
+  Renaming renaming(nodes, graph);
+  for (Json& kernel : all["kernels"]) {
+    for (Json& op : kernel["ops"]) renaming.apply(op);
+  }
+  for (const char* list : {"library_calls", "fallbacks"}) {
+    for (Json& call : all[list]) renaming.apply_to_call(call);
+  }
+  for (Json& buffer : all["buffers"]) {
+    renaming.apply(buffer["name"]);
+    renaming.apply(buffer["reuses"]);
+  }
+  for (Json& pair : all["not_fused"]) {
+    renaming.apply(pair["first"]);
+    renaming.apply(pair["second"]);
+  }
+  all["places"] = renaming.places();
+  return dump(all);
+}
+
+std::string complete_report(const std::string& report, const Timings& timings,
                             const std::string& source_path, bool cached) {
   Json all = Json::parse(report);
-  all["timings"] = timings;
+  Json seconds = Json::object();
+  for (const auto& [stage, time] : timings.seconds()) seconds[stage] = time;
+  all["timings"] = std::move(seconds);
   all["source_path"] = source_path;
   all["cached"] = cached;
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(all);
 }
 
 }  // namespace litz

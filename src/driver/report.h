@@ -1,10 +1,11 @@
 // What a compilation tells about itself, as JSON.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include "driver/timings.h"
+#include "graph/graph.h"
 #include "lowering/lowering.h"
 #include "schedule/plan.h"
 
@@ -19,8 +20,15 @@ std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel
 std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks,
                                const std::string& reason);
 
+// A report as the cache keeps it, with the names and lines of the graph's nodes, and back: the
+// report as it is for another graph that is the same but for names and lines. Messages of the
+// library still have those of the first graph; the field "places" says for each what takes its
+// place.
+std::string with_nodes(const std::string& report, const Graph& graph);
+std::string for_nodes_of(const std::string& cached_report, const Graph& graph);
+
 // The report with the fields that belong to one call of the compiler added.
-std::string complete_report(const std::string& report, const std::map<std::string, double>& timings,
+std::string complete_report(const std::string& report, const Timings& timings,
                             const std::string& source_path, bool cached);
 
 }  // namespace litz

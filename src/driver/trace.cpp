@@ -10,14 +10,14 @@ Trace::Trace(const std::string& folder) {
   if (folder.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  for (int i = 0; i < 100000; ++i) {
+  for (int i = 0; !error; ++i) {
     const std::string own = folder + "/graph" + std::to_string(i);
     if (std::filesystem::create_directory(own, error)) {
       folder_ = own;
       return;
     }
-    if (error) return;
   }
+  fault_ = folder + ": " + error.message();
 }
 
 void Trace::write(std::string_view name, std::string_view text) {

@@ -12,6 +12,8 @@ class Trace {
   // "graph1", ...
   explicit Trace(const std::string& folder);
 
+  // Why a folder that was asked for cannot be made; empty where it could.
+  const std::string& fault() const { return fault_; }
   bool enabled() const { return !folder_.empty(); }
   const std::string& folder() const { return folder_; }
 
@@ -20,6 +22,7 @@ class Trace {
 
  private:
   std::string folder_;
+  std::string fault_;
   int next_ = 0;
 };
 

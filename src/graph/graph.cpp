@@ -6,6 +6,10 @@
 
 namespace litz {
 
+std::string node_origin(const std::string& name, const std::string& stack) {
+  return stack.empty() ? name : name + ": " + stack;
+}
+
 Graph::Graph(std::shared_ptr<IndexContext> context)
     : context_(std::move(context)), schemas_(std::make_shared<SchemaRegistry>()) {}
 

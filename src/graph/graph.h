@@ -74,6 +74,9 @@ struct Node {
   std::vector<std::byte> constant_bytes;  // kConstant: the elements, row-major, host byte order
 };
 
+// A node as messages and comments name it: "softmax: model.py:12 in forward".
+std::string node_origin(const std::string& name, const std::string& stack);
+
 class Graph {
  public:
   explicit Graph(std::shared_ptr<IndexContext> context = std::make_shared<IndexContext>());

@@ -12,8 +12,6 @@
 namespace litz {
 namespace {
 
-constexpr std::string_view kHexDigits = "0123456789abcdef";
-
 template <class Float>
 std::string print_float(Float value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -202,29 +200,6 @@ std::optional<std::string> print_elements(DType dtype, std::span<const std::byte
 bool parse_element(DType dtype, std::string_view text, std::vector<std::byte>& bytes) {
   const ElementRow* row = find_row(dtype);
   return row != nullptr && row->parse(dtype, text, bytes);
-}
-
-std::string print_hex(std::span<const std::byte> bytes) {
-  std::string text;
-  text.reserve(bytes.size() * 2);
-  for (const std::byte byte : bytes) {
-    text += kHexDigits[std::to_integer<unsigned>(byte) >> 4];
-    text += kHexDigits[std::to_integer<unsigned>(byte) & 15];
-  }
-  return text;
-}
-
-std::optional<std::vector<std::byte>> parse_hex(std::string_view text) {
-  if (text.size() % 2 != 0) return std::nullopt;
-  std::vector<std::byte> bytes;
-  bytes.reserve(text.size() / 2);
-  for (size_t i = 0; i < text.size(); i += 2) {
-    const size_t high = kHexDigits.find(text[i]);
-    const size_t low = kHexDigits.find(text[i + 1]);
-    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-    bytes.push_back(static_cast<std::byte>(high * 16 + low));
-  }
-  return bytes;
 }
 
 }  // namespace litz

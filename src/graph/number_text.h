@@ -23,7 +23,4 @@ std::optional<std::string> print_elements(DType dtype, std::span<const std::byte
 // Appends one element as print_elements writes it; false where the text is no element of the dtype.
 bool parse_element(DType dtype, std::string_view text, std::vector<std::byte>& bytes);
 
-std::string print_hex(std::span<const std::byte> bytes);
-std::optional<std::vector<std::byte>> parse_hex(std::string_view text);
-
 }  // namespace litz

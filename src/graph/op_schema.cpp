@@ -3,8 +3,8 @@
 #include <cctype>
 #include <charconv>
 
-#include "graph/escape.h"
 #include "support/error.h"
+#include "support/escape.h"
 
 namespace litz {
 namespace {

@@ -104,6 +104,14 @@ constexpr std::string_view kCannotFail[] = {
     "prims::convert_element_type",
 };
 
+// Tracing checks their sizes. Eager also wants one dtype, and has no kernels for bools. Sorted.
+constexpr std::string_view kProducts[] = {
+    "aten::addmm",
+    "aten::baddbmm",
+    "aten::bmm",
+    "aten::mm",
+};
+
 template <size_t N>
 bool contains(const std::string_view (&names)[N], std::string_view name) {
   return std::binary_search(std::begin(names), std::end(names), name);
@@ -123,6 +131,20 @@ bool is_pure(const OpSchema& schema) {
 
 bool cannot_fail(const OpSchema& schema) {
   return contains(kCannotFail, schema.name) && is_pure(schema);
+}
+
+bool cannot_fail(const Graph& graph, const Node& call) {
+  if (cannot_fail(*call.schema)) return true;
+  if (!contains(kProducts, call.schema->name) || !is_pure(*call.schema)) return false;
+  bool floats = true;
+  const DType dtype = call.outputs[0].tensor.dtype;
+  for (const Argument& argument : call.arguments) {
+    for_each_value(argument, [&](Value value) {
+      const ValueMeta& meta = graph.meta(value);
+      floats = floats && meta.is_tensor() && meta.tensor.dtype == dtype;
+    });
+  }
+  return floats && is_floating(dtype);
 }
 
 bool writes_argument(const OpSchema& schema, size_t argument) {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "graph/op_schema.h"
+#include "graph/graph.h"
 
 namespace litz {
 
@@ -17,6 +17,9 @@ bool is_pure(const OpSchema& schema);
 // may be dropped where nobody uses its results: an embedding checks its indices, an integer
 // division its divisor, and a convolution sizes that tracing lets pass. An explicit list.
 bool cannot_fail(const OpSchema& schema);
+// The same for one call, whose metadata may rule out the errors that its op has: a matrix product
+// of floats of one dtype, whose sizes tracing has checked.
+bool cannot_fail(const Graph& graph, const Node& call);
 
 // Whether the call writes to the storage of this argument.
 bool writes_argument(const OpSchema& schema, size_t argument);

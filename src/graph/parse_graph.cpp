@@ -5,10 +5,10 @@
 #include <unordered_map>
 
 #include "graph/bind_arguments.h"
-#include "graph/escape.h"
 #include "graph/number_text.h"
 #include "graph/text_cursor.h"
 #include "support/error.h"
+#include "support/escape.h"
 
 namespace litz {
 namespace {

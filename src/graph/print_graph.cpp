@@ -5,8 +5,8 @@
 #include <optional>
 #include <unordered_set>
 
-#include "graph/escape.h"
 #include "graph/number_text.h"
+#include "support/escape.h"
 
 namespace litz {
 namespace {

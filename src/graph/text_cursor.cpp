@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "graph/escape.h"
 #include "support/error.h"
+#include "support/escape.h"
 
 namespace litz {
 namespace {

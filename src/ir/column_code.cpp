@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ir/scalar_cell.h"
+#include "ir/check_status.h"
 #include "support/error.h"
 
 namespace litz {
@@ -57,6 +58,16 @@ bool ColumnCode::run_check_index(const Step& step, int64_t count) {
   return true;
 }
 
+bool ColumnCode::run_check(const Step& step, int64_t count) {
+  const auto* holds = static_cast<const bool*>(data(step.operands[1]));
+  const bool* active = active_lanes(step);
+  for (int64_t i = 0; i < count; ++i) {
+    if (!holds[i] && (active == nullptr || active[i])) return false;
+  }
+  std::memcpy(data(step.out), data(step.operands[0]), static_cast<size_t>(count * step.number));
+  return true;
+}
+
 bool ColumnCode::run_check_divisor(const Step& step, int64_t count) {
   constexpr std::byte kZero[8] = {};
   const auto bytes = static_cast<size_t>(step.number);
@@ -97,7 +108,10 @@ LitzStatus ColumnCode::run(int64_t count) {
         run_load(step, count);
         break;
       case StepKind::kCheckIndex:
-        if (!run_check_index(step, count)) return LITZ_INDEX_OUT_OF_RANGE;
+        if (!run_check_index(step, count)) return step.status;
+        break;
+      case StepKind::kCheck:
+        if (!run_check(step, count)) return LITZ_VALUE_OUT_OF_RANGE;
         break;
       case StepKind::kCheckDivisor:
         if (!run_check_divisor(step, count)) return LITZ_DIVISION_BY_ZERO;
@@ -324,12 +338,15 @@ ColumnId ColumnCompiler::compile_node(const Frame& frame) {
       // The extent holds no loop variables, so it is a number here.
       step.kind = StepKind::kCheckIndex;
       step.number = evaluate(expr.index(), size_of_);
+      step.status = status_of(expr.fault());
       step.predicate = frame.predicate;
       step.operands = operands;
       return emit(std::move(step));
     }
+    case ExprOp::kCheck:
     case ExprOp::kCheckDivisor:
-      step.kind = StepKind::kCheckDivisor;
+      step.kind =
+          expr.op() == ExprOp::kCheck ? StepKind::kCheck : StepKind::kCheckDivisor;
       step.number = column_value_bytes(expr.dtype());
       step.predicate = frame.predicate;
       break;
@@ -347,8 +364,7 @@ ColumnId ColumnCompiler::compile_node(const Frame& frame) {
 
 ColumnId ColumnCompiler::compile(Expr root) {
   visit_postorder({&root, 1}, [this](Expr expr) {
-    bool touches = expr.op() == ExprOp::kLoad || expr.op() == ExprOp::kCheckIndex ||
-                   expr.op() == ExprOp::kCheckDivisor;
+    bool touches = expr.op() == ExprOp::kLoad || is_check(expr.op());
     for (Expr operand : expr.operands()) touches = touches || touches_memory(operand);
     if (touches) touches_memory_.insert(expr);
   });

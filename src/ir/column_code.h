@@ -42,8 +42,8 @@ class ColumnCode {
 
   // Where the caller writes the values of loop variable `i` before run().
   int64_t* variable(size_t i);
-  // Runs the steps on the first `count` lanes. Ends at once with the status of a kCheckIndex or
-  // kCheckDivisor that fails on an active lane.
+  // Runs the steps on the first `count` lanes. Ends at once with the status of a check that fails
+  // on an active lane.
   [[nodiscard]] LitzStatus run(int64_t count);
   // Values of a column that the compiler was told to keep.
   const void* column(ColumnId id) const;
@@ -57,6 +57,7 @@ class ColumnCode {
     kCheckCoordinate,
     kLoad,
     kCheckIndex,
+    kCheck,
     kCheckDivisor
   };
   struct Step {
@@ -64,9 +65,10 @@ class ColumnCode {
     ColumnKernel kernel = nullptr;  // kKernel
     ColumnLoad load = nullptr;      // kLoad
     const MemoryRegion* region = nullptr;
-    // kIndexSum: the constant; kCheckCoordinate, kCheckIndex: the extent; kCheckDivisor: bytes of a
-    // value
+    // kIndexSum: the constant; kCheckCoordinate, kCheckIndex: the extent; kCheck, kCheckDivisor:
+    // bytes of a value
     int64_t number = 0;
+    LitzStatus status = LITZ_OK;  // kCheckIndex: of a failure
     ColumnId out;
     ColumnId predicate;  // invalid: all lanes are active
     std::vector<ColumnId> operands;
@@ -80,6 +82,7 @@ class ColumnCode {
   const bool* active_lanes(const Step& step);
   void run_load(const Step& step, int64_t count);
   bool run_check_index(const Step& step, int64_t count);
+  bool run_check(const Step& step, int64_t count);
   bool run_check_divisor(const Step& step, int64_t count);
   void run_check_coordinate(const Step& step, int64_t count);
 

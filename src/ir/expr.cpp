@@ -18,7 +18,7 @@ struct ExprNode {
   uint32_t id;
   ExprOp op;
   DType dtype;
-  uint32_t number;  // kLoad: the buffer; kReduced: the result
+  uint32_t number;  // kLoad: the buffer; kReduced: the result; kCheckIndex: the IndexFault
   uint32_t num_operands;
   uint32_t num_coordinates;
   const Expr* operands;
@@ -148,6 +148,12 @@ DType check_operands(ExprOp op, DType dtype, std::span<const Expr> operands) {
     case ExprOp::kCheckIndex:
       LITZ_CHECK(operands[0].dtype() == DType::kInt64, describe(op, operands[0].dtype()));
       return DType::kInt64;
+    case ExprOp::kCheck:
+      LITZ_CHECK(operands[1].dtype() == DType::kBool,
+                 "condition is " + describe(op, operands[1].dtype()));
+      LITZ_CHECK(in_domain(op, operands[0].dtype()) && !is_half(operands[0].dtype()),
+                 describe(op, operands[0].dtype()));
+      return operands[0].dtype();
     default:
       break;
   }
@@ -206,6 +212,7 @@ std::span<const Index> Expr::coordinates() const {
   return {node_->coordinates, node_->num_coordinates};
 }
 uint32_t Expr::number() const { return node_->number; }
+IndexFault Expr::fault() const { return static_cast<IndexFault>(node_->number); }
 
 // ---- ExprContext ----
 
@@ -336,8 +343,11 @@ Expr ExprContext::where(Expr condition, Expr a, Expr b) {
 Expr ExprContext::masked(Expr condition, Expr value, Expr other) {
   return make(ExprOp::kMasked, DType::kOther, {{condition, value, other}});
 }
-Expr ExprContext::check_index(Expr value, Index extent) {
-  return make(ExprOp::kCheckIndex, DType::kInt64, {{value}}, extent);
+Expr ExprContext::check_index(Expr value, Index extent, IndexFault fault) {
+  return make(ExprOp::kCheckIndex, DType::kInt64, {{value}}, extent, fault);
+}
+Expr ExprContext::check(Expr value, Expr condition) {
+  return make(ExprOp::kCheck, DType::kOther, {{value, condition}});
 }
 Expr ExprContext::unary(ExprOp op, Expr a) { return make(op, DType::kOther, {{a}}); }
 Expr ExprContext::binary(ExprOp op, Expr a, Expr b) { return make(op, DType::kOther, {{a, b}}); }
@@ -345,7 +355,8 @@ Expr ExprContext::fma(Expr a, Expr b, Expr c) {
   return make(ExprOp::kFma, DType::kOther, {{a, b, c}});
 }
 
-Expr ExprContext::make(ExprOp op, DType dtype, std::span<const Expr> operands, Index extent) {
+Expr ExprContext::make(ExprOp op, DType dtype, std::span<const Expr> operands, Index extent,
+                       IndexFault fault) {
   ExprNode node = blank_node(this, op, check_operands(op, dtype, operands));
   LITZ_CHECK(extent.valid() == (op == ExprOp::kCheckIndex),
              "extent given to " + std::string(to_string(op)));
@@ -386,6 +397,11 @@ Expr ExprContext::make(ExprOp op, DType dtype, std::span<const Expr> operands, I
       }
       break;
     }
+    case ExprOp::kCheck:
+      if (operands[1].op() == ExprOp::kConstant && operands[1].scalar().integer != 0) {
+        return operands[0];
+      }
+      break;
     case ExprOp::kCheckDivisor:
       if (operands[0].op() == ExprOp::kConstant && !operands[0].scalar().is_zero()) {
         return operands[0];
@@ -405,6 +421,7 @@ Expr ExprContext::make(ExprOp op, DType dtype, std::span<const Expr> operands, I
     operands = exchanged;
   }
   node.index = extent;
+  node.number = static_cast<uint32_t>(fault);
   node.operands = operands.data();
   node.num_operands = static_cast<uint32_t>(operands.size());
   if (commutative) {
@@ -479,7 +496,7 @@ Expr ExprRewriter::rewrite_node(Expr expr) {
                            std::move(operands));
     }
     case ExprOp::kCheckIndex:
-      return context_.check_index(operands[0], indices_.apply(expr.index()));
+      return context_.check_index(operands[0], indices_.apply(expr.index()), expr.fault());
     default:
       return context_.make(expr.op(), expr.dtype(), operands);
   }

@@ -37,6 +37,12 @@ using BufferId = Id<BufferTag>;
 class ExprContext;
 struct ExprNode;
 
+// What eager raises where a kCheckIndex fails.
+enum class IndexFault : uint32_t {
+  kIndexError,    // LITZ_INDEX_OUT_OF_RANGE
+  kRuntimeError,  // LITZ_INDEX_OUT_OF_BOUNDS
+};
+
 // A constant in the value set of its dtype: integers and bool in `integer`, floats in `real`,
 // already rounded.
 struct Scalar {
@@ -70,6 +76,7 @@ class Expr {
   BufferId buffer() const;                     // kLoad
   std::span<const Index> coordinates() const;  // kLoad
   uint32_t number() const;                     // kReduced
+  IndexFault fault() const;                    // kCheckIndex
 
   friend bool operator==(Expr a, Expr b) { return a.node_ == b.node_; }
 
@@ -97,13 +104,15 @@ class ExprContext {
   Expr bitcast(Expr a, DType dtype);
   Expr where(Expr condition, Expr a, Expr b);
   Expr masked(Expr condition, Expr value, Expr other);
-  Expr check_index(Expr value, Index extent);
+  Expr check_index(Expr value, Index extent, IndexFault fault = IndexFault::kIndexError);
+  Expr check(Expr value, Expr condition);
   Expr unary(ExprOp op, Expr a);
   Expr binary(ExprOp op, Expr a, Expr b);
   Expr fma(Expr a, Expr b, Expr c);
-  // Any operation that is not a leaf. The dtype counts for kCast and kBitcast only; `extent` is for
-  // kCheckIndex.
-  Expr make(ExprOp op, DType dtype, std::span<const Expr> operands, Index extent = {});
+  // Any operation that is not a leaf. The dtype counts for kCast and kBitcast only; `extent` and
+  // `fault` are for kCheckIndex.
+  Expr make(ExprOp op, DType dtype, std::span<const Expr> operands, Index extent = {},
+            IndexFault fault = IndexFault::kIndexError);
 
   size_t size() const;
 

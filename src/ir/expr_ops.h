@@ -12,8 +12,8 @@
 //   out-of-range floats have the values documented at the operation. (Eager raises an error for
 //   integer division by zero, which is for kCheckDivisor to say, and crashes for the smallest int32
 //   or int64 divided by -1, which wraps here.)
-// - Evaluation has no order and no effects except kCheckIndex and kCheckDivisor, which may record
-//   an error, and kMasked, whose second operand is evaluated only where its first is true.
+// - Evaluation has no order and no effects except kCheckIndex, kCheck and kCheckDivisor, which may
+//   record an error, and kMasked, whose second operand is evaluated only where its first is true.
 //
 // Casts, as tensor.to(dtype) of eager on x86, whatever the length of the tensor:
 // - integer to integer keeps the low bits; integer or float to bool is != 0 (NaN is true);
@@ -60,7 +60,9 @@ enum class OpDomain : uint8_t {
   X(kMasked, "masked", 3, kSpecial, kAny,                                                       \
     "as where, but loads of the second operand happen only where the first holds")              \
   X(kCheckIndex, "check_index", 1, kSpecial, kAny,                                              \
-    "int64 operand where 0 <= operand < extent; else records LITZ_INDEX_OUT_OF_RANGE and is 0") \
+    "int64 operand where 0 <= operand < extent; else records the status of its IndexFault, is 0") \
+  X(kCheck, "check", 2, kSpecial, kNumber,                                                      \
+    "the first operand; records LITZ_VALUE_OUT_OF_RANGE where the second (bool) does not hold") \
   X(kCheckDivisor, "check_divisor", 1, kSame, kIntegral,                                        \
     "the operand; records LITZ_DIVISION_BY_ZERO where that is 0")
 

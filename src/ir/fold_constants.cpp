@@ -52,7 +52,8 @@ std::optional<Scalar> fold_constants(ExprOp op, DType result, std::span<const Ex
   const bool foldable =
       is_floating(operand)
           ? is_exact_on_floats(op)
-          : op != ExprOp::kBitcast && op != ExprOp::kCheckIndex && op != ExprOp::kCheckDivisor;
+          : op != ExprOp::kBitcast && op != ExprOp::kCheckIndex && op != ExprOp::kCheck &&
+                op != ExprOp::kCheckDivisor;
   if (!foldable) return std::nullopt;
 
   ScalarCell cells[3];

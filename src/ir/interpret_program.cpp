@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/bind_symbols.h"
+#include "ir/check_status.h"
 #include "ir/extern_arguments.h"
 #include "ir/run_operation.h"
 #include "support/error.h"
@@ -142,10 +143,7 @@ class ProgramRun {
       if (const auto* kernel = std::get_if<ExternKernel>(&operation.v)) {
         call_library(*kernel, extern_number++);
       } else if (const LitzStatus status = run_loops(operation); status != LITZ_OK) {
-        const std::string message =
-            (status == LITZ_DIVISION_BY_ZERO ? "ZeroDivisionError: integer division by zero in "
-                                             : "index out of range in ") +
-            operation.origin;
+        const std::string message = std::string(failure_text(status)) + operation.origin;
         host_->fail(host_->self, status, message.c_str());
         return status;
       }

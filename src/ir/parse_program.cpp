@@ -6,8 +6,8 @@
 
 #include "ir/print_program.h"
 #include "ir/program_cursor.h"
-#include "ir/program_text.h"
 #include "support/error.h"
+#include "support/escape.h"
 
 namespace litz {
 namespace {
@@ -181,7 +181,10 @@ class Parser {
       buffer.number = parse_small("input number");
     } else if (cursor_.accept_word("constant")) {
       buffer.kind = BufferKind::kConstant;
-      buffer.bytes = parse_hex();
+      const size_t at = cursor_.position();
+      std::optional<std::vector<std::byte>> bytes = parse_hex(cursor_.raw_quoted());
+      if (!bytes) cursor_.fail_at(at, "bytes are not hexadecimal");
+      buffer.bytes = std::move(*bytes);
     } else if (cursor_.accept_word("extern")) {
       buffer.kind = BufferKind::kExtern;
     }
@@ -195,22 +198,6 @@ class Parser {
     const int64_t value = cursor_.integer();
     if (value < 0 || value > INT32_MAX) cursor_.fail_at(at, std::string(what) + " out of range");
     return static_cast<uint32_t>(value);
-  }
-
-  std::vector<std::byte> parse_hex() {
-    const size_t at = cursor_.position();
-    const std::string_view digits = cursor_.raw_quoted();
-    std::vector<std::byte> bytes(digits.size() / 2);
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      unsigned value = 0;
-      const char* first = digits.data() + 2 * i;
-      if (std::from_chars(first, first + 2, value, 16).ptr != first + 2) {
-        cursor_.fail_at(at, "bytes are not hexadecimal");
-      }
-      bytes[i] = static_cast<std::byte>(value);
-    }
-    if (digits.size() % 2 != 0) cursor_.fail_at(at, "odd number of hexadecimal digits");
-    return bytes;
   }
 
   void parse_input() {
@@ -297,7 +284,7 @@ class Parser {
 
   std::string parse_open() {
     cursor_.expect('{');
-    return unescape(cursor_.line_comment());
+    return cursor_.line_comment();
   }
 
   template <class T>
@@ -489,7 +476,10 @@ class Parser {
       case ExprOp::kCheckIndex: {
         const Expr operand = parse_operand();
         cursor_.expect('<');
-        return exprs_.check_index(operand, parse_index_expression());
+        const Index extent = parse_index_expression();
+        if (!cursor_.accept(',')) return exprs_.check_index(operand, extent);
+        cursor_.expect_word("runtime_error");
+        return exprs_.check_index(operand, extent, IndexFault::kRuntimeError);
       }
       default: {
         std::vector<Expr> operands;

@@ -1,10 +1,12 @@
 #include "ir/print_program.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <unordered_map>
 
-#include "ir/program_text.h"
+#include "support/escape.h"
 
 namespace litz {
 namespace {
@@ -24,8 +26,17 @@ std::string index_list(std::span<const Index> indices) {
   return "[" + join(items) + "]";
 }
 
+// Names that stand without quotes: a letter or "_", then letters, digits, "_" and ".".
+bool is_plain_name(std::string_view name) {
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) || name[0] == '.')
+    return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+  });
+}
+
 std::string name_text(std::string_view name) {
-  return is_plain_name(name) ? std::string(name) : quoted_text(name);
+  return is_plain_name(name) ? std::string(name) : quote(name);
 }
 
 template <class T>
@@ -110,7 +121,10 @@ class Printer {
   }
 
   static std::string origin_text(const Operation& operation) {
-    return operation.origin.empty() ? "" : "  # " + escape(operation.origin, "");
+    if (operation.origin.empty()) return "";
+    std::string text = "  # ";
+    append_escaped(text, operation.origin, false);
+    return text;
   }
 
   void line(const std::string& text) {
@@ -135,7 +149,7 @@ class Printer {
         text += " input " + std::to_string(buffer.number);
         break;
       case BufferKind::kConstant:
-        text += " constant \"" + to_hex(buffer.bytes) + "\"";
+        text += " constant \"" + print_hex(buffer.bytes) + "\"";
         break;
       case BufferKind::kComputed:
         break;
@@ -183,8 +197,7 @@ class Printer {
     return loops_text(item.loops) + " " + std::string(to_string(item.mode));
   }
   std::string header(const ExternKernel& item) const {
-    return "extern " + quoted_text(item.name) +
-           (item.overload.empty() ? "" : " " + quoted_text(item.overload));
+    return "extern " + quote(item.name) + (item.overload.empty() ? "" : " " + quote(item.overload));
   }
 
   // ---- bodies ----
@@ -211,9 +224,9 @@ class Printer {
   }
 
   void print_body(const ExternKernel& item) {
-    if (!item.schema.empty()) line("schema " + quoted_text(item.schema));
-    if (!item.node.empty()) line("node " + quoted_text(item.node));
-    if (!item.reason.empty()) line("reason " + quoted_text(item.reason));
+    if (!item.schema.empty()) line("schema " + quote(item.schema));
+    if (!item.node.empty()) line("node " + quote(item.node));
+    if (!item.reason.empty()) line("reason " + quote(item.reason));
     for (const ExternArgument& argument : item.arguments) {
       line("argument " + argument_text(argument));
     }
@@ -233,12 +246,10 @@ class Printer {
       std::string operator()(Index index) const { return "int " + to_string(index); }
       std::string operator()(double value) const { return "double " + shortest(value); }
       std::string operator()(bool value) const { return value ? "bool true" : "bool false"; }
-      std::string operator()(const std::string& text) const {
-        return "string " + quoted_text(text);
-      }
+      std::string operator()(const std::string& text) const { return "string " + quote(text); }
       std::string operator()(DType dtype) const { return "dtype " + std::string(to_string(dtype)); }
       std::string operator()(const ExternDevice& device) const {
-        return "device " + quoted_text(device.value);
+        return "device " + quote(device.value);
       }
       std::string operator()(ExternLayout layout) const {
         return "layout " + std::to_string(layout.value);
@@ -306,7 +317,8 @@ class Printer {
         return text + " " + operand(expr.operand(0)) + " to " +
                std::string(to_string(expr.dtype()));
       case ExprOp::kCheckIndex:
-        return text + " " + operand(expr.operand(0)) + " < " + to_string(expr.index());
+        return text + " " + operand(expr.operand(0)) + " < " + to_string(expr.index()) +
+               (expr.fault() == IndexFault::kRuntimeError ? ", runtime_error" : "");
       default: {
         std::vector<std::string> items;
         for (Expr item : expr.operands()) items.push_back(operand(item));

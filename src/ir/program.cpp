@@ -207,22 +207,28 @@ bool is_whole_buffer(const Program& program, const BufferView& view) {
          view.strides == buffer.strides && view.offset.is_constant(0);
 }
 
+std::vector<Expr> expressions(const Operation& operation) {
+  return std::visit(
+      Overloaded{
+          [](const Scatter& scatter) {
+            std::vector<Expr> all;
+            if (scatter.initial.valid()) all.push_back(scatter.initial);
+            all.insert(all.end(), scatter.runtime_indices.begin(), scatter.runtime_indices.end());
+            all.push_back(scatter.value);
+            return all;
+          },
+          [](const ExternKernel&) { return std::vector<Expr>(); },
+          [](const auto& loop_operation) { return std::vector<Expr>{loop_operation.value}; },
+      },
+      operation.v);
+}
+
 std::vector<BufferId> buffers_read(const Operation& operation) {
   BufferSet set;
-  std::visit(Overloaded{
-                 [&](const Scatter& scatter) {
-                   if (scatter.initial.valid()) set.add_loads({&scatter.initial, 1});
-                   set.add_loads(scatter.runtime_indices);
-                   set.add_loads({&scatter.value, 1});
-                 },
-                 [&](const ExternKernel& kernel) {
-                   for (const ExternArgument& argument : kernel.arguments) {
-                     set.add_argument(argument);
-                   }
-                 },
-                 [&](const auto& loop_operation) { set.add_loads({&loop_operation.value, 1}); },
-             },
-             operation.v);
+  for (Expr root : expressions(operation)) set.add_loads({&root, 1});
+  if (const auto* kernel = std::get_if<ExternKernel>(&operation.v)) {
+    for (const ExternArgument& argument : kernel->arguments) set.add_argument(argument);
+  }
   return set.take();
 }
 

@@ -218,6 +218,9 @@ std::vector<Index> size_symbols(const Program& program);
 // True if the view is the whole buffer as it lies in memory.
 bool is_whole_buffer(const Program& program, const BufferView& view);
 
+// The expressions of a loop operation, roots of a DAG; none for a library op.
+std::vector<Expr> expressions(const Operation& operation);
+
 // Buffers that an operation reads (each once) and writes.
 std::vector<BufferId> buffers_read(const Operation& operation);
 std::vector<BufferId> buffers_written(const Operation& operation);

@@ -3,8 +3,8 @@
 #include <cctype>
 #include <charconv>
 
-#include "ir/program_text.h"
 #include "support/error.h"
+#include "support/escape.h"
 
 namespace litz {
 namespace {
@@ -105,7 +105,16 @@ std::string_view ProgramCursor::raw_quoted() {
   return text_.substr(start + 1, at_ - start - 2);
 }
 
-std::string ProgramCursor::quoted() { return unescape(raw_quoted()); }
+std::string ProgramCursor::quoted() {
+  const size_t start = position();
+  return unescaped(start, raw_quoted());
+}
+
+std::string ProgramCursor::unescaped(size_t start, std::string_view escaped) const {
+  std::string text;
+  if (!append_unescaped(text, escaped)) fail_at(start, "malformed escape sequence");
+  return text;
+}
 
 template <class T>
 T ProgramCursor::read(const char* expected) {
@@ -146,8 +155,9 @@ std::string ProgramCursor::line_comment() {
   const size_t end = std::min(text_.find('\n', at_), text_.size());
   std::string_view comment = text_.substr(at_ + 1, end - at_ - 1);
   if (comment.starts_with(' ')) comment.remove_prefix(1);
+  const size_t start = at_;
   at_ = end;
-  return std::string(comment);
+  return unescaped(start, comment);
 }
 
 }  // namespace litz

@@ -29,6 +29,8 @@ class ProgramCursor {
   std::string key();              // a name as it is written, with "#number" where it has one
   std::string quoted();           // unescaped
   std::string_view raw_quoted();  // between the quotes, as written
+  // What the escaped text that begins at `start` stands for.
+  std::string unescaped(size_t start, std::string_view escaped) const;
   int64_t integer();
   double number();
   float float_number();  // rounded once, where number() would make the caller round again

@@ -13,8 +13,7 @@ struct OperationMemory {
   ColumnCompiler::RegionOf region_of;  // of every buffer that the operation reads or writes
 };
 
-// Each returns the status of a kCheckIndex or kCheckDivisor that failed; the output's values are
-// then unspecified.
+// Each returns the status of a check that failed; the output's values are then unspecified.
 //
 // Sums and products of floats accumulate in double, in order, and round once; other reductions and
 // scans are exact. A Scatter combines in the output's dtype, float16 and bfloat16 in float32 with a

@@ -24,20 +24,21 @@ std::vector<Index> broadcast_sizes(std::span<const std::optional<TensorValue>> v
   return sizes;
 }
 
-Expr to_checked_index(OpCall& call, Expr element, Index size, Negative negative) {
+Expr to_checked_index(OpCall& call, Expr element, Index size, Negative negative,
+                      IndexFault fault = IndexFault::kIndexError) {
   ExprContext& exprs = call.exprs();
   Expr index = exprs.cast(element, DType::kInt64);
   if (negative == Negative::kWraps) {
     index = select(less(index, 0), index + exprs.index_value(size), index);
   }
-  return exprs.check_index(index, size);
+  return exprs.check_index(index, size, fault);
 }
 
 }  // namespace
 
 Expr load_index(OpCall& call, const TensorValue& index, std::span<const Index> position, Index size,
-                Negative negative) {
-  return to_checked_index(call, call.load(index, position), size, negative);
+                Negative negative, IndexFault fault) {
+  return to_checked_index(call, call.load(index, position), size, negative, fault);
 }
 
 void set_scatter(OpCall& call, const OpCall::Body& initial, StoreMode mode,

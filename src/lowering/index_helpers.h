@@ -16,7 +16,7 @@ enum class Negative : bool { kIsError, kWraps };
 
 // The element of an index tensor as int64, checked to be below `size`.
 Expr load_index(OpCall& call, const TensorValue& index, std::span<const Index> position, Index size,
-                Negative negative);
+                Negative negative, IndexFault fault = IndexFault::kIndexError);
 
 using StoreAt = std::function<OpCall::Store(std::span<const Index> position)>;
 

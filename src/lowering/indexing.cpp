@@ -2,6 +2,7 @@
 // stores to the same element happen in row-major order of the indices.
 #include "lowering/index_helpers.h"
 #include "lowering/reduction_helpers.h"
+#include "lowering/view_helpers.h"
 
 namespace litz {
 namespace {
@@ -26,9 +27,9 @@ Index size_of_dim(OpCall& call, const TensorValue& value, size_t dim) {
 
 // The index at a place in a list of indices, which may be a tensor without dimensions.
 Expr load_list_index(OpCall& call, const TensorValue& index, Index place, Index size,
-                     Negative negative) {
+                     Negative negative, IndexFault fault = IndexFault::kIndexError) {
   const Index position[] = {place};
-  return load_index(call, index, Position(position).first(index.rank()), size, negative);
+  return load_index(call, index, Position(position).first(index.rank()), size, negative, fault);
 }
 
 // ---- reading ----
@@ -66,7 +67,8 @@ Lowered lower_gather(OpCall& call) {
   const Index size = size_of_dim(call, self, dim);
   set_pointwise(call, 0, [&](Position p) {
     return call.load(self, replaced(p, dim, runtime_index(call, size)),
-                     {{load_index(call, index, p, size, Negative::kIsError)}});
+                     {{load_index(call, index, p, size, Negative::kIsError,
+                                  IndexFault::kRuntimeError)}});
   });
   return std::nullopt;
 }
@@ -118,7 +120,8 @@ Lowered lower_scatter(OpCall& call, StoreMode mode, const OpCall::Body& value) {
   const Index size = size_of_dim(call, self, dim);
   set_scatter(call, mode, index.sizes, [&](Position p) {
     return OpCall::Store{replaced(p, dim, runtime_index(call, size)),
-                         {load_index(call, index, p, size, Negative::kIsError)},
+                         {load_index(call, index, p, size, Negative::kIsError,
+                                     IndexFault::kRuntimeError)},
                          value(p)};
   });
   return std::nullopt;
@@ -161,16 +164,87 @@ Lowered lower_scatter_value_reduce(OpCall& call) {
 Lowered lower_scatter_reduce(OpCall& call) {
   const std::optional<StoreMode> mode = store_mode(call.string("reduce"));
   if (!mode) return Unsupported{"its reduction has no store mode"};
-  if (call.node().schema->find("include_self") >= 0 && !call.boolean("include_self"))
-    return Unsupported{"it leaves out the elements of self"};
   return lower_scatter_tensor(call, *mode);
+}
+
+// What the first value that is combined leaves as it is.
+Scalar neutral_element(StoreMode mode, DType dtype) {
+  switch (mode) {
+    case StoreMode::kMul:
+      return identity(ReductionKind::kProd, dtype);
+    case StoreMode::kMax:
+      return identity(ReductionKind::kMax, dtype);
+    case StoreMode::kMin:
+      return identity(ReductionKind::kMin, dtype);
+    case StoreMode::kAdd:
+    case StoreMode::kStore:
+      break;
+  }
+  return identity(ReductionKind::kSum, dtype);
+}
+
+// scatter_reduce.two: first the elements of self that do not count are overwritten, then the values
+// are combined, and a mean is divided by how many there were.
+Lowered lower_scatter_reduce_two(OpCall& call) {
+  const TensorValue self = call.tensor("self");
+  const TensorValue index = call.tensor("index");
+  const TensorValue source = call.tensor("src");
+  const bool is_mean = call.string("reduce") == "mean";
+  const std::optional<StoreMode> mode = is_mean ? StoreMode::kAdd : store_mode(call.string("reduce"));
+  if (!mode) return Unsupported{"its reduction has no store mode"};
+  if (self.rank() != index.rank() || source.rank() != index.rank())
+    return Unsupported{"self, index and src differ in rank"};
+  if (const Lowered refused = refuse_bool(call, *mode)) return refused;
+  const size_t dim = normalize_dim(call.integer("dim"), self.rank());
+  const Index size = size_of_dim(call, self, dim);
+  const bool include_self = call.boolean("include_self");
+  TensorMeta meta = call.result();
+  if (*mode == StoreMode::kAdd || *mode == StoreMode::kMul)
+    meta.dtype = computation_dtype(meta.dtype);
+
+  const auto scatter_into = [&](const TensorMeta& of, const OpCall::Body& initial, StoreMode how,
+                                const OpCall::Body& value) {
+    return call.scatter(of, initial, how, index.sizes, [&](Position p) {
+      return OpCall::Store{replaced(p, dim, runtime_index(call, size)),
+                           {load_index(call, index, p, size, Negative::kIsError,
+                                       IndexFault::kRuntimeError)},
+                           value(p)};
+    });
+  };
+  const auto constant = [&](Scalar scalar) {
+    return [&call, scalar](Position) { return call.exprs().constant(scalar); };
+  };
+  OpCall::Body initial = [&](Position p) { return cast(call.load(self, p), meta.dtype); };
+  TensorValue start;
+  if (!include_self) {
+    start = scatter_into(meta, initial, StoreMode::kStore,
+                         constant(neutral_element(*mode, meta.dtype)));
+    initial = [&](Position p) { return call.load(start, p); };
+  }
+  const TensorValue combined = scatter_into(
+      meta, initial, *mode, [&](Position p) { return cast(call.load(source, p), meta.dtype); });
+  if (!is_mean) {
+    set_rounded(call, 0, combined);
+    return std::nullopt;
+  }
+  TensorMeta counts = meta;
+  counts.dtype = DType::kInt64;
+  const TensorValue count =
+      scatter_into(counts, constant(Scalar::of_int(DType::kInt64, include_self ? 1 : 0)),
+                   StoreMode::kAdd, constant(Scalar::of_int(DType::kInt64, 1)));
+  set_pointwise(call, 0, [&](Position p) {
+    const Expr sum = rounded(call.load(combined, p), call.result().dtype);
+    const Expr number = cast(maximum(call.load(count, p), 1), sum.dtype());
+    return is_floating(sum.dtype()) ? sum / number : apply<ExprOp::kFloorDiv>(sum, number);
+  });
+  return std::nullopt;
 }
 
 // ---- writing slices ----
 
 // Slice number k of a space of `sizes` goes to the slice that `index` names.
 Lowered lower_slices(OpCall& call, StoreMode mode, Negative negative, std::span<const Index> sizes,
-                     const OpCall::Body& value) {
+                     const OpCall::Body& value, IndexFault fault = IndexFault::kIndexError) {
   const TensorValue self = call.tensor("self");
   const TensorValue index = call.tensor("index");
   if (sizes.size() != self.rank()) return Unsupported{"source and self differ in rank"};
@@ -180,20 +254,34 @@ Lowered lower_slices(OpCall& call, StoreMode mode, Negative negative, std::span<
   set_scatter(call, mode, sizes, [&](Position p) {
     const Index place = p.empty() ? call.indices().constant(0) : p[dim];
     return OpCall::Store{replaced(p, dim, runtime_index(call, size)),
-                         {load_list_index(call, index, place, size, negative)},
+                         {load_list_index(call, index, place, size, negative, fault)},
                          value(p)};
   });
   return std::nullopt;
+}
+
+// Eager calls scatter_add for what that can do quickly.
+IndexFault index_add_fault(const OpCall& call) {
+  const TensorValue& self = call.tensor("self");
+  const size_t dim = normalize_dim(call.integer("dim"), self.rank());
+  const bool at_an_end = dim == 0 || dim + 1 == self.rank();
+  const bool scatters = self.rank() > 1 && at_an_end &&
+                        call.tensor("index").dtype == DType::kInt64 &&
+                        real_argument(call, "alpha") == 1.0;
+  return scatters ? IndexFault::kRuntimeError : IndexFault::kIndexError;
 }
 
 Lowered lower_index_add(OpCall& call) {
   const TensorValue source = call.tensor("source");
   const Argument alpha = call.scalar("alpha");
   if (source.dtype == DType::kBool) return Unsupported{"it adds bools"};
-  return lower_slices(call, StoreMode::kAdd, Negative::kIsError, source.sizes, [&](Position p) {
-    const Expr value = load_wide(call, source, p);
-    return value * call.scalar_expr(alpha, value.dtype());
-  });
+  return lower_slices(
+      call, StoreMode::kAdd, Negative::kIsError, source.sizes,
+      [&](Position p) {
+        const Expr value = load_wide(call, source, p);
+        return value * call.scalar_expr(alpha, value.dtype());
+      },
+      index_add_fault(call));
 }
 
 Lowered lower_index_copy(OpCall& call) {
@@ -224,29 +312,55 @@ Lowered lower_index_fill_tensor(OpCall& call) {
 
 // ---- writing single elements ----
 
-bool is_one_element(const TensorValue& value) {
-  for (Index size : value.sizes) {
-    if (!size.is_constant(1)) return false;
-  }
-  return true;
-}
-
-// One mask over the first dimensions and one value for all elements where it holds.
+// One mask over the first dimensions, and values that are the same wherever it holds.
 Lowered lower_masked_put(OpCall& call) {
   const std::vector<std::optional<TensorValue>> indices = call.tensor_list("indices");
   const TensorValue self = call.tensor("self");
   const TensorValue values = call.tensor("values");
-  if (indices.size() != 1 || !indices[0] || indices[0]->dtype != DType::kBool)
+  if (indices.empty() || !indices[0] || indices[0]->dtype != DType::kBool)
     return Unsupported{"an index is a mask among others"};
-  if (!is_one_element(values)) return Unsupported{"a mask chooses among several values"};
+  for (size_t i = 1; i < indices.size(); ++i) {
+    if (indices[i]) return Unsupported{"an index is a mask among others"};
+  }
+  const TensorValue mask = *indices[0];
+  const size_t kept = self.rank() - mask.rank();
+  if (values.rank() > kept + 1 || (values.rank() == kept + 1 && !values.sizes[0].is_constant(1)))
+    return Unsupported{"a mask chooses among several values"};
   const bool accumulate = call.boolean("accumulate");
   if (accumulate && self.dtype == DType::kBool) return Unsupported{"it adds bools"};
-  const TensorValue mask = *indices[0];
-  const std::vector<Index> first(values.rank(), call.indices().constant(0));
   set_pointwise(call, 0, [&](Position p) {
     const Expr old = load_wide(call, self, p);
-    const Expr value = load_wide(call, values, first);
+    std::vector<Index> chosen = {call.indices().constant(0)};
+    chosen.insert(chosen.end(), p.begin() + static_cast<std::ptrdiff_t>(mask.rank()), p.end());
+    const Expr value = load_wide_broadcast(call, values, chosen);
     return select(call.load(mask, p.first(mask.rank())), accumulate ? old + value : value, old);
+  });
+  return std::nullopt;
+}
+
+// The elements where the mask holds take the elements of source in turn: a running count of the
+// mask says which.
+Lowered lower_masked_scatter(OpCall& call) {
+  const TensorValue self = call.tensor("self");
+  const TensorValue mask = call.tensor("mask");
+  const TensorValue source = call.tensor("source");
+  if (mask.dtype != DType::kBool) return Unsupported{"the mask is not of bools"};
+  const std::vector<Index> sizes = call.result().sizes;
+  const Index count = product(call.indices(), sizes);
+  const Index available = product(call.indices(), source.sizes);
+  const Index flat[] = {count};
+  const TensorValue number = call.scan(ScanKind::kSum, flat, 0, [&](Position p) {
+    const std::vector<Index> at = delinearize(p[0], sizes);
+    return cast(call.load_broadcast(mask, at), DType::kInt64);
+  });
+  const TensorValue place_of = reshaped(call, number, sizes);
+  set_pointwise(call, 0, [&](Position p) {
+    const Expr place = call.exprs().check_index(call.load(place_of, p) - 1.0, available,
+                                                IndexFault::kRuntimeError);
+    const Expr taken =
+        call.load(source, delinearize(runtime_index(call, available), source.sizes), {{place}});
+    return call.exprs().masked(call.load_broadcast(mask, p), taken,
+                               call.load_broadcast(self, p));
   });
   return std::nullopt;
 }
@@ -320,7 +434,7 @@ constexpr LoweringRow kRows[] = {
     {"aten::scatter.reduce", lower_scatter_reduce},
     {"aten::scatter.value_reduce", lower_scatter_value_reduce},
     {"aten::scatter_add", lower_scatter_add},
-    {"aten::scatter_reduce.two", lower_scatter_reduce},
+    {"aten::scatter_reduce.two", lower_scatter_reduce_two},
     {"aten::index_add", lower_index_add},
     {"aten::index_copy", lower_index_copy},
     {"aten::index_fill.int_Scalar", lower_index_fill_scalar},
@@ -328,6 +442,7 @@ constexpr LoweringRow kRows[] = {
     {"aten::index_put", lower_index_put},
     {"aten::_unsafe_index_put", lower_index_put},
     {"aten::put", lower_put},
+    {"aten::masked_scatter", lower_masked_scatter},
 };
 
 }  // namespace

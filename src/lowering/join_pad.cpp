@@ -1,4 +1,5 @@
 // Padding: with a constant, by reflection, by repetition of the border.
+#include "lowering/index_helpers.h"
 #include "lowering/join_rows.h"
 #include "lowering/pointwise_helpers.h"
 
@@ -51,6 +52,26 @@ std::optional<Unsupported> pad_from_inside(OpCall& call, Index (*take)(Index at,
   });
 }
 
+// The gradient of that: every element of the padded tensor adds to the one that it came from.
+std::optional<Unsupported> pad_backward(OpCall& call, Index (*take)(Index at, Index size)) {
+  const TensorValue grad = call.tensor("grad_output");
+  const std::vector<Index> pads = call.index_list("padding");
+  const std::vector<Index>& sizes = call.result().sizes;
+  const auto zero = [&](std::span<const Index>) {
+    return call.exprs().constant(call.result().dtype, 0);
+  };
+  set_scatter(call, zero, StoreMode::kAdd, grad.sizes, [&](std::span<const Index> position) {
+    OpCall::Store store{{position.begin(), position.end()}, {}, call.load(grad, position)};
+    for (size_t dim = 0; dim < sizes.size(); ++dim) {
+      if (!is_padded(pads, sizes.size(), dim)) continue;
+      store.target[dim] =
+          take(position[dim] - pad_before(pads, sizes.size(), dim), sizes[dim]);
+    }
+    return store;
+  });
+  return std::nullopt;
+}
+
 // Mirrors at both ends, which stand alone; pads are smaller than the size.
 Index reflected(Index at, Index size) {
   const Index last = size - 1;
@@ -60,12 +81,18 @@ Index reflected(Index at, Index size) {
 std::optional<Unsupported> lower_reflection_pad(OpCall& call) {
   return pad_from_inside(call, reflected);
 }
+std::optional<Unsupported> lower_reflection_pad_backward(OpCall& call) {
+  return pad_backward(call, reflected);
+}
 
 Index nearest_inside(Index at, Index size) {
   return min(max(at, size.context().constant(0)), size - 1);
 }
 std::optional<Unsupported> lower_replication_pad(OpCall& call) {
   return pad_from_inside(call, nearest_inside);
+}
+std::optional<Unsupported> lower_replication_pad_backward(OpCall& call) {
+  return pad_backward(call, nearest_inside);
 }
 
 constexpr LoweringRow kRows[] = {
@@ -76,6 +103,12 @@ constexpr LoweringRow kRows[] = {
     {"aten::replication_pad1d", lower_replication_pad},
     {"aten::replication_pad2d", lower_replication_pad},
     {"aten::replication_pad3d", lower_replication_pad},
+    {"aten::reflection_pad1d_backward", lower_reflection_pad_backward},
+    {"aten::reflection_pad2d_backward", lower_reflection_pad_backward},
+    {"aten::reflection_pad3d_backward", lower_reflection_pad_backward},
+    {"aten::replication_pad1d_backward", lower_replication_pad_backward},
+    {"aten::replication_pad2d_backward", lower_replication_pad_backward},
+    {"aten::replication_pad3d_backward", lower_replication_pad_backward},
 };
 
 }  // namespace

@@ -148,13 +148,42 @@ Expr times_weight(OpCall& call, Expr value, std::span<const Index> p) {
   return weight ? value * cast(call.load_broadcast(*weight, p), value.dtype()) : value;
 }
 
-// Eager raises an error for an x outside [0, 1], which a loop cannot, so this stays a library call.
-// Its gradient has no such check.
-Lowered lower_binary_cross_entropy_backward(OpCall& call) {
-  set_loss_gradient(call, [&](std::span<const Index> p) {
+// The value where it lies in [0, 1]; eager raises an error where it does not, or is NaN.
+Expr probability(Expr value) {
+  return value.context().check(value, both(greater_equal(value, 0), less_equal(value, 1)));
+}
+
+// Eager rounds halves after each step.
+Lowered lower_binary_cross_entropy(OpCall& call) {
+  const DType dtype = call.result().dtype;
+  set_loss(call, [&](std::span<const Index> p) {
     const Element e = load_element(call, p);
-    const Expr slope = (e.x - e.target) / maximum((1 - e.x) * e.x, 1e-12);
-    return times_weight(call, slope, p);
+    const auto r = [&](Expr value) { return rounded(value, dtype); };
+    const Expr x = probability(e.x);
+    const Expr target = probability(e.target);
+    const Expr log_not = maximum(r(log_plus_one(-x)), -100);
+    const Expr log_x = maximum(r(logarithm(x)), -100);
+    const Expr loss = r(r(r(target - 1.0) * log_not) - r(target * log_x));
+    return r(times_weight(call, loss, p));
+  });
+  return std::nullopt;
+}
+
+Lowered lower_binary_cross_entropy_backward(OpCall& call) {
+  const DType dtype = call.result().dtype;
+  const std::vector<Index> sizes = call.result().sizes;
+  const TensorValue grad = call.tensor("grad_output");
+  const bool averaged = call.integer("reduction") == kMean;
+  const Expr tiny = cast(call.exprs().constant(dtype, 1e-12), computation_dtype(dtype));
+  set_pointwise(call, 0, [&](std::span<const Index> p) {
+    const Element e = load_element(call, p);
+    const auto r = [&](Expr value) { return rounded(value, dtype); };
+    const Expr g = cast(call.load_broadcast(grad, p), e.x.dtype());
+    const Expr variance = maximum(r(r(1 - e.x) * e.x), tiny);
+    const Expr slope = r(r(g * r(e.x - e.target)) / variance);
+    const Expr weighted = r(times_weight(call, slope, p));
+    if (!averaged) return weighted;
+    return weighted / index_as(call, litz::product(call.indices(), sizes), weighted.dtype());
   });
   return std::nullopt;
 }
@@ -182,6 +211,7 @@ constexpr LoweringRow kRows[] = {
     {"aten::smooth_l1_loss_backward", lower_smooth_l1_backward},
     {"aten::huber_loss", lower_huber},
     {"aten::huber_loss_backward", lower_huber_backward},
+    {"aten::binary_cross_entropy", lower_binary_cross_entropy},
     {"aten::binary_cross_entropy_backward", lower_binary_cross_entropy_backward},
     {"aten::binary_cross_entropy_with_logits", lower_binary_cross_entropy_with_logits},
 };

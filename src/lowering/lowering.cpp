@@ -104,7 +104,7 @@ void LoweringContext::add_constant(NodeId id) {
 
 void LoweringContext::lower_call(NodeId id) {
   const Node& node = graph_.node(id);
-  origin_ = node.name + (node.stack.empty() ? "" : ": " + node.stack);
+  origin_ = node_origin(node.name, node.stack);
   const std::string op = node.schema->full_name();
   if (options_.fallback_everything ||
       std::find_if(options_.fallback_ops.begin(), options_.fallback_ops.end(),
@@ -174,7 +174,7 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
   kernel.results_are_views =
       std::any_of(schema.returns.begin(), schema.returns.end(),
                   [](const SchemaArgument& r) { return !r.alias_set.empty() && !r.is_mutated; });
-  kernel.has_side_effects = !cannot_fail(schema);
+  kernel.has_side_effects = !cannot_fail(graph_, node);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueMeta& meta = node.outputs[i];
     if (!meta.is_tensor()) {

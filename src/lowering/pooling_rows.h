@@ -7,7 +7,8 @@
 
 namespace litz {
 
-std::span<const LoweringRow> pooling_rows();
+std::span<const LoweringRow> average_pooling_rows();
+std::span<const LoweringRow> max_pooling_rows();
 std::span<const LoweringRow> upsampling_rows();
 
 }  // namespace litz

@@ -1,5 +1,6 @@
 // Upsampling: nearest neighbours and bilinear interpolation. The place that an output comes from is
 // computed in float32, as eager does, since its rounding decides between two neighbours.
+#include "lowering/index_helpers.h"
 #include "lowering/pooling_rows.h"
 #include "lowering/reduction_helpers.h"
 
@@ -16,11 +17,12 @@ struct Axis {
   std::optional<double> scale;  // as the caller gave it
 };
 
-// The upsampled dimensions, which are all but the first two. The scales are one list, or an
-// argument each.
-std::vector<Axis> upsampled_axes(const OpCall& call, const TensorValue& input) {
+// The upsampled dimensions, which are all but the first two, from `input` to `output`. The scales
+// are one list, or an argument each.
+std::vector<Axis> upsampled_axes(const OpCall& call, std::span<const Index> input,
+                                 std::span<const Index> output) {
   const OpSchema& schema = *call.node().schema;
-  const size_t count = input.rank() - 2;
+  const size_t count = input.size() - 2;
   std::vector<Argument> scales(count);
   if (schema.find("scale_factors") >= 0) {
     const Argument& list = call.argument("scale_factors");
@@ -33,7 +35,7 @@ std::vector<Axis> upsampled_axes(const OpCall& call, const TensorValue& input) {
   std::vector<Axis> axes;
   for (size_t i = 0; i < count; ++i) {
     const auto* scale = std::get_if<double>(&scales[i].v);
-    axes.push_back({input.sizes[2 + i], call.result().sizes[2 + i],
+    axes.push_back({input[2 + i], output[2 + i],
                     scale != nullptr && *scale > 0 ? std::optional<double>(*scale) : std::nullopt});
   }
   return axes;
@@ -73,7 +75,7 @@ void add_nearest(OpCall& call, const Axis& axis, Index at, bool exact,
 
 Lowered lower_nearest_to(OpCall& call, bool exact) {
   const TensorValue input = input_of(call);
-  const std::vector<Axis> axes = upsampled_axes(call, input);
+  const std::vector<Axis> axes = upsampled_axes(call, input.sizes, call.result().sizes);
   set_pointwise(call, 0, [&](Position p) {
     std::vector<Index> coordinates = {p[0], p[1]};
     std::vector<Expr> runtime;
@@ -84,8 +86,24 @@ Lowered lower_nearest_to(OpCall& call, bool exact) {
   return std::nullopt;
 }
 
+// Every output adds its gradient to the input that it copied.
+Lowered lower_nearest_backward_to(OpCall& call, bool exact) {
+  const TensorValue grad = call.tensor("grad_output");
+  const std::vector<Axis> axes = upsampled_axes(call, call.result().sizes, grad.sizes);
+  const auto zero = [&](Position) { return call.exprs().constant(call.result().dtype, 0); };
+  set_scatter(call, zero, StoreMode::kAdd, grad.sizes, [&](Position p) {
+    OpCall::Store store{{p[0], p[1]}, {}, call.load(grad, p)};
+    for (size_t i = 0; i < axes.size(); ++i)
+      add_nearest(call, axes[i], p[2 + i], exact, &store.target, &store.runtime_indices);
+    return store;
+  });
+  return std::nullopt;
+}
+
 Lowered lower_nearest(OpCall& call) { return lower_nearest_to(call, false); }
 Lowered lower_nearest_exact(OpCall& call) { return lower_nearest_to(call, true); }
+Lowered lower_nearest_backward(OpCall& call) { return lower_nearest_backward_to(call, false); }
+Lowered lower_nearest_exact_backward(OpCall& call) { return lower_nearest_backward_to(call, true); }
 
 // ---- bilinear ----
 
@@ -118,7 +136,7 @@ Lowered lower_bilinear(OpCall& call) {
   const TensorValue input = input_of(call);
   if (!is_floating(input.dtype)) return Unsupported{"the input is not floating-point"};
   const bool align_corners = call.boolean("align_corners");
-  const std::vector<Axis> axes = upsampled_axes(call, input);
+  const std::vector<Axis> axes = upsampled_axes(call, input.sizes, call.result().sizes);
   const DType dtype = computation_dtype(input.dtype);
   set_pointwise(call, 0, [&](Position p) {
     const Neighbours rows = find_neighbours(call, axes[0], p[2], align_corners, dtype);
@@ -135,6 +153,33 @@ Lowered lower_bilinear(OpCall& call) {
   return std::nullopt;
 }
 
+// Every output adds its gradient to four inputs, by their weights; the last two dimensions of the
+// stores say which.
+Lowered lower_bilinear_backward(OpCall& call) {
+  const TensorValue grad = call.tensor("grad_output");
+  if (!is_floating(grad.dtype)) return Unsupported{"the gradient is not floating-point"};
+  const bool align_corners = call.boolean("align_corners");
+  const std::vector<Axis> axes = upsampled_axes(call, call.result().sizes, grad.sizes);
+  const DType dtype = computation_dtype(grad.dtype);
+  const Index two = call.indices().constant(2);
+  std::vector<Index> sizes = grad.sizes;
+  sizes.insert(sizes.end(), {two, two});
+  const auto zero = [&](Position) { return call.exprs().constant(call.result().dtype, 0); };
+  set_scatter(call, zero, StoreMode::kAdd, sizes, [&](Position p) {
+    OpCall::Store store{{p[0], p[1]}, {}, cast(call.load(grad, p.first(4)), dtype)};
+    for (size_t i = 0; i < 2; ++i) {
+      const Neighbours found = find_neighbours(call, axes[i], p[2 + i], align_corners, dtype);
+      const Expr is_first = equal(call.exprs().index_value(p[4 + i]), 0);
+      store.target.push_back(
+          call.indices().indirect(static_cast<uint32_t>(i), axes[i].input));
+      store.runtime_indices.push_back(select(is_first, found.first, found.second));
+      store.value = store.value * select(is_first, 1 - found.weight, found.weight);
+    }
+    return store;
+  });
+  return std::nullopt;
+}
+
 constexpr LoweringRow kRows[] = {
     {"aten::upsample_nearest1d", lower_nearest},
     {"aten::upsample_nearest1d.vec", lower_nearest},
@@ -144,6 +189,11 @@ constexpr LoweringRow kRows[] = {
     {"aten::_upsample_nearest_exact1d.vec", lower_nearest_exact},
     {"aten::_upsample_nearest_exact2d", lower_nearest_exact},
     {"aten::_upsample_nearest_exact2d.vec", lower_nearest_exact},
+    {"aten::upsample_nearest1d_backward", lower_nearest_backward},
+    {"aten::upsample_nearest2d_backward", lower_nearest_backward},
+    {"aten::_upsample_nearest_exact1d_backward", lower_nearest_exact_backward},
+    {"aten::_upsample_nearest_exact2d_backward", lower_nearest_exact_backward},
+    {"aten::upsample_bilinear2d_backward", lower_bilinear_backward},
     {"aten::upsample_bilinear2d", lower_bilinear},
     {"aten::upsample_bilinear2d.vec", lower_bilinear},
 };

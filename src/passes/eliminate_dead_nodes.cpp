@@ -8,9 +8,9 @@
 namespace litz {
 namespace {
 
-bool must_stay(const Node& node) {
+bool must_stay(const Graph& graph, const Node& node) {
   return node.kind == NodeKind::kInput ||
-         (node.kind == NodeKind::kCall && !cannot_fail(*node.schema));
+         (node.kind == NodeKind::kCall && !cannot_fail(graph, node));
 }
 
 std::vector<bool> find_live_nodes(const Graph& graph) {
@@ -19,7 +19,7 @@ std::vector<bool> find_live_nodes(const Graph& graph) {
   for (const Argument& output : graph.outputs()) for_each_value(output, mark);
   for (size_t i = graph.num_nodes(); i-- > 0;) {
     const Node& node = graph.node(NodeId(static_cast<uint32_t>(i)));
-    if (must_stay(node)) live[i] = true;
+    if (must_stay(graph, node)) live[i] = true;
     if (!live[i]) continue;
     for (const Argument& argument : node.arguments) for_each_value(argument, mark);
   }

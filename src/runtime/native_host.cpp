@@ -3,8 +3,6 @@
 #include <atomic>
 #include <utility>
 
-#include "support/dtype.h"
-
 namespace litz {
 namespace {
 
@@ -15,35 +13,14 @@ struct NativeStorage {
   Block block;
 };
 
-// Elements between the first and the last, inclusive.
-int64_t storage_length(const LitzTensor& tensor) {
-  int64_t last = 0;
-  for (int32_t d = 0; d < tensor.ndim; ++d) {
-    if (tensor.sizes[d] == 0) return 0;
-    last += (tensor.sizes[d] - 1) * tensor.strides[d];
-  }
-  return last + 1;
-}
-
 }  // namespace
 
 NativeRun::NativeRun(std::shared_ptr<BlockPool> blocks, ThreadPool& threads)
-    : blocks_(std::move(blocks)),
-      threads_(threads),
-      host_{.abi_version = LITZ_ABI_VERSION,
-            .size_bytes = sizeof(LitzHost),
-            .self = this,
-            .allocate = allocate,
-            .release = release,
-            .view = view,
-            .call = call,
-            .parallel_for = parallel_for,
-            .num_threads = num_threads,
-            .fail = fail} {}
+    : blocks_(std::move(blocks)), threads_(threads), host_(make_host_table(this)) {}
 
 int NativeRun::allocate(void* self, LitzTensor* tensor) {
   auto& run = *static_cast<NativeRun*>(self);
-  const int64_t bytes = storage_length(*tensor) * size_of(static_cast<DType>(tensor->dtype));
+  const int64_t bytes = storage_bytes(*tensor);
   const Block block = run.blocks_->acquire(static_cast<size_t>(bytes));
   if (bytes > 0 && block.data == nullptr) {
     run.message_ = "no memory for an output of " + std::to_string(bytes) + " bytes";

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/block_pool.h"
+#include "runtime/host_table.h"
 #include "runtime/thread_pool.h"
 
 namespace litz {
@@ -24,6 +25,7 @@ class NativeRun {
   const std::string& message() const { return message_; }
 
  private:
+  friend LitzHost make_host_table<NativeRun>(NativeRun* run);
   static int allocate(void* self, LitzTensor* tensor);
   static void release(void* self, LitzTensor* tensor);
   static int view(void* self, const LitzTensor* base, LitzTensor* view);

@@ -26,15 +26,6 @@ void return_block(void*, void* context) {
   delete pooled;
 }
 
-int64_t storage_bytes(const LitzTensor& tensor) {
-  int64_t last = 0;
-  for (int32_t d = 0; d < tensor.ndim; ++d) {
-    if (tensor.sizes[d] == 0) return 0;
-    last += (tensor.sizes[d] - 1) * tensor.strides[d];
-  }
-  return (last + 1) * size_of(static_cast<DType>(tensor.dtype));
-}
-
 std::vector<TorchType> parse_types(const std::vector<std::string>& texts) {
   std::vector<TorchType> types;
   for (const std::string& text : texts) types.push_back(parse_torch_type(text));
@@ -95,16 +86,7 @@ TorchRun::TorchRun(const TorchHost& host, PythonOps& python)
       api_(host.environment_->api),
       python_(python),
       threads_(host.environment_->num_threads()),
-      table_{.abi_version = LITZ_ABI_VERSION,
-             .size_bytes = sizeof(LitzHost),
-             .self = this,
-             .allocate = allocate,
-             .release = release,
-             .view = view,
-             .call = call,
-             .parallel_for = parallel_for,
-             .num_threads = num_threads,
-             .fail = fail} {}
+      table_(make_host_table(this)) {}
 
 int TorchRun::out_of_memory(int64_t bytes) {
   message_ = "no memory for an output of " + std::to_string(bytes) + " bytes";

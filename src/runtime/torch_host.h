@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/block_pool.h"
+#include "runtime/host_table.h"
 #include "runtime/thread_pool.h"
 #include "runtime/torch_api.h"
 #include "runtime/torch_args.h"
@@ -90,6 +91,7 @@ class TorchRun {
   const std::string& message() const { return message_; }
 
  private:
+  friend LitzHost make_host_table<TorchRun>(TorchRun* run);
   static int allocate(void* self, LitzTensor* tensor);
   static void release(void* self, LitzTensor* tensor);
   static int view(void* self, const LitzTensor* base, LitzTensor* view);

@@ -4,12 +4,10 @@
 #pragma once
 
 #include "schedule/fuse_loops.h"
+#include "schedule/inline_producers.h"
 #include "schedule/plan.h"
 
 namespace litz {
-
-// For each operation those that are computed inside it.
-using AbsorbedOperations = IdVector<OperationId, std::vector<OperationId>>;
 
 // The kernels of one group, in order: one, or for a scatter one that writes the initial values and
 // one that scatters. `needed[buffer]` tells which buffers have to be in memory.

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "ir/check_status.h"
+
 namespace litz {
 
 int operation_work(ExprOp op) {
@@ -16,6 +18,7 @@ int operation_work(ExprOp op) {
     case ExprOp::kWhere:
     case ExprOp::kMasked:
     case ExprOp::kCheckIndex:
+    case ExprOp::kCheck:
     case ExprOp::kCheckDivisor:
     case ExprOp::kNeg:
     case ExprOp::kAbs:
@@ -91,6 +94,12 @@ int operation_work(ExprOp op) {
   return 1;
 }
 
+bool has_checks(const Operation& operation) {
+  bool found = false;
+  visit_postorder(expressions(operation), [&](Expr e) { found = found || is_check(e.op()); });
+  return found;
+}
+
 ExprCost measure_cost(Expr root) {
   ExprCost cost;
   visit_postorder(std::span<const Expr>(&root, 1), [&](Expr e) {
@@ -107,8 +116,10 @@ ExprCost measure_cost(Expr root) {
         if (!e.operands().empty()) cost.runtime_indices = true;
         break;
       case ExprOp::kCheckIndex:
+      case ExprOp::kCheck:
       case ExprOp::kCheckDivisor:
         cost.runtime_indices = true;
+        cost.checks = true;
         ++cost.nodes;
         break;
       case ExprOp::kMasked:

@@ -1,10 +1,11 @@
 #include "schedule/inline_producers.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "schedule/expr_cost.h"
+#include "schedule/match_loops.h"
 
 namespace litz {
 namespace {
@@ -42,6 +43,18 @@ Index iterations(IndexContext& context, const Operation& operation) {
   return context.constant(1);
 }
 
+std::vector<Index> loop_variables(const Operation& operation) {
+  if (const auto* op = std::get_if<Pointwise>(&operation.v)) return op->loops.variables;
+  if (const auto* op = std::get_if<Scan>(&operation.v)) return op->loops.variables;
+  std::vector<Index> variables;
+  if (const auto* op = std::get_if<Reduction>(&operation.v)) {
+    variables = op->loops.variables;
+    variables.insert(variables.end(), op->reduction.variables.begin(),
+                     op->reduction.variables.end());
+  }
+  return variables;
+}
+
 struct Use {
   Index reads;        // elements that loop operations load, all distinct loads together
   bool kept = false;  // has to be in memory: a library op reads it, or it is an output
@@ -75,10 +88,8 @@ class Inliner {
     for (size_t i = 0; i < program_.operations().size(); ++i) {
       const OperationId id(static_cast<uint32_t>(i));
       Operation& operation = program_.operations()[id];
-      std::vector<Expr> expressions;
-      for (Expr* root : roots(operation)) expressions.push_back(*root);
       const Index each = iterations(program_.indices(), operation);
-      visit_postorder(expressions, [&](Expr e) {
+      visit_postorder(expressions(operation), [&](Expr e) {
         if (e.op() != ExprOp::kLoad) return;
         Index& reads = uses_[e.buffer()].reads;
         reads = reads.valid() ? reads + each : each;
@@ -109,9 +120,21 @@ class Inliner {
     return false;
   }
 
+  // Every element of the producer is computed where the consumer loads it, so that no check is lost
+  // with an element that nobody reads.
+  bool reads_everything(const Buffer& buffer, OperationId consumer, Expr load) const {
+    if (!load.operands().empty()) return false;
+    const std::optional<LoopMatch> match =
+        match_loops(program_.indices(), loop_variables(program_.operations()[consumer]),
+                    buffer.sizes, load.coordinates(), load.coordinates());
+    return match && std::all_of(match->unmatched.begin(), match->unmatched.end(),
+                                [](Index v) { return v.extent().range().lo >= 1; });
+  }
+
   bool should_inline(const Producer& producer, const Buffer& buffer, OperationId consumer,
                      Expr load, int consumer_nodes, bool consumer_masked) {
     const ExprCost& cost = producer.cost;
+    if (cost.checks && (consumer_masked || !reads_everything(buffer, consumer, load))) return false;
     const bool at_runtime_position = !load.operands().empty();
     if (at_runtime_position && (cost.runtime_indices || cost.position)) return false;
     if (crosses_mutation(producer, consumer)) return false;

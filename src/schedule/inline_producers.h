@@ -16,10 +16,12 @@
 
 namespace litz {
 
+// For each operation those that are computed inside it.
+using AbsorbedOperations = IdVector<OperationId, std::vector<OperationId>>;
+
 struct InlinedProgram {
   Program program;
-  // For each operation those that are computed inside it, in program order.
-  IdVector<OperationId, std::vector<OperationId>> absorbed;
+  AbsorbedOperations absorbed;
 };
 
 InlinedProgram inline_producers(const Program& program);

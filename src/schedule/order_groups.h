@@ -1,5 +1,5 @@
-// The order in which groups run: dependences first, otherwise as early operations of the graph as
-// possible, and where several are ready the one that frees the most memory.
+// The order in which groups run: dependences first; among the groups that are ready, first those
+// that are the last readers of all they read, which frees memory; otherwise the program's order.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace litz {
 
-// Positions in `fusion.groups`. Throws InternalError on a cycle.
-std::vector<uint32_t> order_groups(const Program& program, const FusionResult& fusion);
+// Throws InternalError on a cycle.
+std::vector<GroupId> order_groups(const Program& program, const FusionResult& fusion);
 
 }  // namespace litz

@@ -1,8 +1,11 @@
 #include "schedule/plan_memory.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "support/error.h"
 
@@ -17,6 +20,88 @@ Index align(Index bytes) {
   }
   return floor_div(bytes + (kAlignment - 1), kAlignment) * kAlignment;
 }
+
+// Free parts of the workspace. Those of constant size are split, merged with free neighbours, and
+// the last one grows; those of symbolic size serve equal sizes.
+class FreeBlocks {
+ public:
+  // A block of the size, which is free no longer; the smallest that is large enough. An invalid
+  // Index where there is none.
+  Index take(Index size) {
+    if (!size.is_constant()) {
+      std::vector<Index>& blocks = symbolic_[size];
+      if (blocks.empty()) return {};
+      const Index offset = blocks.back();
+      blocks.pop_back();
+      return offset;
+    }
+    const auto found = by_size_.lower_bound({size.constant(), Place{}});
+    if (found == by_size_.end()) return {};
+    const auto block = by_place_.find(found->second);
+    const Index offset = block->second.offset;
+    const int64_t rest = found->first - size.constant();
+    erase(block);
+    if (rest > 0) insert(offset + size, rest);
+    return offset;
+  }
+
+  // The block that ends at `end`, which is free no longer; an invalid Index where there is none.
+  Index take_last(Index end) {
+    const auto next = by_place_.lower_bound(place_of(end));
+    if (next == by_place_.begin()) return {};
+    const auto block = std::prev(next);
+    if (block->second.offset + block->second.size != end) return {};
+    const Index offset = block->second.offset;
+    erase(block);
+    return offset;
+  }
+
+  void release(Index offset, Index size) {
+    if (!size.is_constant()) {
+      symbolic_[size].push_back(offset);
+      return;
+    }
+    int64_t bytes = size.constant();
+    if (bytes == 0) return;
+    const auto next = by_place_.find(place_of(offset + size));
+    if (next != by_place_.end()) {
+      bytes += next->second.size;
+      erase(next);
+    }
+    if (const Index before = take_last(offset); before.valid()) {
+      bytes += (offset - before).constant();
+      offset = before;
+    }
+    insert(offset, bytes);
+  }
+
+ private:
+  // What is symbolic in an offset, by id, and its constant: places of one base are in order.
+  using Place = std::pair<uint32_t, int64_t>;
+  struct Block {
+    Index offset;
+    int64_t size;
+  };
+  using Blocks = std::map<Place, Block>;
+
+  static Place place_of(Index offset) {
+    if (offset.is_constant()) return {0, offset.constant()};
+    const int64_t constant = offset.kind() == IndexKind::kSum ? offset.sum_constant() : 0;
+    return {(offset - constant).id() + 1, constant};
+  }
+  void insert(Index offset, int64_t size) {
+    by_place_[place_of(offset)] = {offset, size};
+    by_size_.emplace(size, place_of(offset));
+  }
+  void erase(Blocks::iterator block) {
+    by_size_.erase({block->second.size, block->first});
+    by_place_.erase(block);
+  }
+
+  Blocks by_place_;
+  std::set<std::pair<int64_t, Place>> by_size_;
+  std::unordered_map<Index, std::vector<Index>> symbolic_;
+};
 
 struct Life {
   uint32_t first = UINT32_MAX;
@@ -90,7 +175,8 @@ class MemoryPlanner {
           storage.kind = Storage::Kind::kConstant;
           break;
         case BufferKind::kExtern:
-          storage.kind = Storage::Kind::kHost;
+          storage.kind =
+              lives_[id].first == UINT32_MAX ? Storage::Kind::kNone : Storage::Kind::kHost;
           break;
         case BufferKind::kComputed:
           storage.kind =
@@ -125,38 +211,21 @@ class MemoryPlanner {
         taken_over_[donor.value] = true;
         return;
       }
-      if (take_free_block(size, &storage.offset_bytes)) return;
+      storage.offset_bytes = free_.take(size);
+      if (storage.offset_bytes.valid()) return;
+      if (size.is_constant()) {
+        // Whatever ends here is too small, or it would have been taken.
+        if (const Index last = free_.take_last(end_); last.valid()) end_ = last;
+      }
     }
     storage.offset_bytes = end_;
     end_ = end_ + size;
   }
 
-  bool take_free_block(Index size, Index* offset) {
-    if (!size.is_constant()) {
-      auto& blocks = free_symbolic_[size];
-      if (blocks.empty()) return false;
-      *offset = blocks.back();
-      blocks.pop_back();
-      return true;
-    }
-    const auto block = free_constant_.lower_bound(size.constant());
-    if (block == free_constant_.end()) return false;
-    *offset = block->second;
-    const int64_t rest = block->first - size.constant();
-    free_constant_.erase(block);
-    if (rest > 0) free_constant_.emplace(rest, *offset + size);
-    return true;
-  }
-
   void release(BufferId id) {
     if (!reuse_) return;
     const Storage& storage = plan_.storage[id];
-    const Index size = align(storage.size_bytes);
-    if (size.is_constant()) {
-      if (size.constant() > 0) free_constant_.emplace(size.constant(), storage.offset_bytes);
-    } else {
-      free_symbolic_[size].push_back(storage.offset_bytes);
-    }
+    free_.release(storage.offset_bytes, align(storage.size_bytes));
   }
 
   // A workspace buffer that dies in this kernel and whose elements are read only by the iteration
@@ -211,8 +280,7 @@ class MemoryPlanner {
   std::vector<std::vector<BufferId>> written_at_;
   std::vector<std::vector<BufferId>> dying_at_;
   std::vector<bool> taken_over_;
-  std::multimap<int64_t, Index> free_constant_;  // bytes -> offset
-  std::unordered_map<Index, std::vector<Index>> free_symbolic_;
+  FreeBlocks free_;
 };
 
 }  // namespace

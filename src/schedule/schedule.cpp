@@ -1,7 +1,10 @@
 #include "schedule/schedule.h"
 
+#include <algorithm>
+
 #include "schedule/build_kernels.h"
 #include "schedule/eliminate_dead_operations.h"
+#include "schedule/expr_cost.h"
 #include "schedule/fuse_loops.h"
 #include "schedule/inline_producers.h"
 #include "schedule/order_groups.h"
@@ -10,7 +13,46 @@
 namespace litz {
 namespace {
 
-// Buffers that somebody outside the kernel that makes them looks at.
+bool may_be_empty(const LoopNest& loops) {
+  return std::any_of(loops.extents.begin(), loops.extents.end(),
+                     [](Index extent) { return extent.range().lo < 1; });
+}
+
+// Whether all that the operation reads is computed where it shares a kernel with those who make it.
+bool computes_what_it_reads(const Operation& operation) {
+  if (const auto* op = std::get_if<Reduction>(&operation.v)) {
+    if (may_be_empty(op->loops) || may_be_empty(op->reduction)) return false;
+  } else if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
+    if (may_be_empty(op->loops)) return false;
+  }
+  bool masked = false;
+  visit_postorder(expressions(operation),
+                  [&](Expr e) { masked = masked || e.op() == ExprOp::kMasked; });
+  return !masked;
+}
+
+// Results with checks that nobody computes for all elements unless they are stored.
+void add_unfinished_checks(const Program& program, const std::vector<OperationId>& operations,
+                           std::vector<bool>& needed) {
+  std::vector<OperationId> checking;
+  for (OperationId id : operations) {
+    if (has_checks(program.operations()[id])) checking.push_back(id);
+  }
+  if (checking.empty()) return;
+  std::vector<bool> computed(program.buffers().size(), false);
+  for (OperationId id : operations) {
+    const Operation& operation = program.operations()[id];
+    if (!computes_what_it_reads(operation)) continue;
+    for (BufferId read : buffers_read(operation)) computed[read.value] = true;
+  }
+  for (OperationId id : checking) {
+    for (BufferId written : buffers_written(program.operations()[id])) {
+      if (!computed[written.value]) needed[written.value] = true;
+    }
+  }
+}
+
+// Buffers that have to be in memory.
 std::vector<bool> needed_buffers(const Program& program, const std::vector<OperationId>& operations,
                                  const FusionResult& fusion) {
   std::vector<bool> needed(program.buffers().size(), false);
@@ -20,17 +62,18 @@ std::vector<bool> needed_buffers(const Program& program, const std::vector<Opera
   for (uint32_t i = 0; i < program.buffers().size(); ++i) {
     if (program.buffer(BufferId(i)).kind == BufferKind::kInput) needed[i] = true;
   }
-  std::vector<uint32_t> group_of_operation(program.operations().size(), kNoGroup);
-  for (uint32_t g = 0; g < fusion.groups.size(); ++g) {
-    for (const GroupMember& member : fusion.groups[g].members)
-      group_of_operation[member.operation.value] = g;
+  IdVector<OperationId, GroupId> group_of_operation;
+  group_of_operation.resize(program.operations().size());
+  for (uint32_t i = 0; i < fusion.groups.size(); ++i) {
+    for (const GroupMember& member : fusion.groups[GroupId(i)].members)
+      group_of_operation[member.operation] = GroupId(i);
   }
   for (OperationId id : operations) {
     for (BufferId read : buffers_read(program.operations()[id])) {
-      if (fusion.group_of_buffer[read.value] != group_of_operation[id.value])
-        needed[read.value] = true;
+      if (fusion.group_of_buffer[read] != group_of_operation[id]) needed[read.value] = true;
     }
   }
+  add_unfinished_checks(program, operations, needed);
   return needed;
 }
 
@@ -44,14 +87,14 @@ Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOpti
     program = std::make_shared<Program>(std::move(inlined.program));
     absorbed = std::move(inlined.absorbed);
   }
-  const std::vector<OperationId> operations = live_operations(*program);
+  const std::vector<OperationId> operations = live_operations(*program, absorbed);
   FusionResult fusion = fuse_loops(*program, operations, options);
   const std::vector<bool> needed = needed_buffers(*program, operations, fusion);
 
   Plan plan;
   plan.program = program;
   plan.not_fused = std::move(fusion.not_fused);
-  for (uint32_t g : order_groups(*program, fusion)) {
+  for (GroupId g : order_groups(*program, fusion)) {
     const FusionGroup& group = fusion.groups[g];
     if (group.kind == FusionGroup::Kind::kExtern) {
       plan.steps.push_back({group.members[0].operation});

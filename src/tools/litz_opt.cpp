@@ -74,8 +74,9 @@ Options read_options(const std::vector<std::string>& settings) {
 std::string option_docs() {
   std::string text = "Options of a compilation, for --option:\n";
   for (const OptionRow& row : option_rows()) {
-    text += "  " + std::string(row.name) + " (" + std::string(row.type) + ")\n      " +
-            std::string(row.doc) + "\n";
+    const std::string valid = row.valid.text();
+    text += "  " + std::string(row.name) + " (" + std::string(row.type) +
+            (valid.empty() ? "" : ", " + valid) + ")\n      " + std::string(row.doc) + "\n";
   }
   return text;
 }

@@ -15,6 +15,7 @@
 #include "passes/pipeline.h"
 #include "runtime/loaded_artifact.h"
 #include "schedule/print_plan.h"
+#include "schedule/verify_plan.h"
 #include "support/error.h"
 #include "tools/pattern_run.h"
 
@@ -37,8 +38,10 @@ State run_pass(const State& state, const std::string& name, const Options&) {
 State verify(const State& state, const std::string&, const Options&) {
   if (const auto* program = std::get_if<Program>(&state)) {
     verify_program(*program);
+  } else if (const auto* plan = std::get_if<Plan>(&state)) {
+    verify_plan(*plan);
   } else {
-    verify_graph(level_of<Graph>(state, "--verify takes a graph or a program"));
+    verify_graph(level_of<Graph>(state, "--verify takes a graph, a program or a plan"));
   }
   return state;
 }
@@ -89,7 +92,7 @@ State run(const State& state, const std::string&, const Options&) {
 
 constexpr OptStep kSteps[] = {
     {"--pass", "NAME", "Run one graph pass", run_pass},
-    {"--verify", nullptr, "Check the invariants of a graph or a program", verify},
+    {"--verify", nullptr, "Check the invariants of a graph, a program or a plan", verify},
     {"--lower", nullptr, "Graph to program", lower},
     {"--schedule", nullptr, "Program to plan", schedule},
     {"--emit", "FORM", "Plan to C++: cpp is all of it, kernels the kernels alone", emit},

@@ -12,6 +12,7 @@
 #include "runtime/native_host.h"
 #include "support/dtype.h"
 #include "support/error.h"
+#include "support/escape.h"
 
 namespace litz {
 namespace {

@@ -87,6 +87,71 @@ TEST_F(CompileTest, TheKeyIsWhatIsComputedAndHow) {
   EXPECT_NE(compile(kGraph).path, path);
 }
 
+TEST_F(CompileTest, AReportFromTheCacheIsThatOfTheGraphAtHand) {
+  const auto graph = [](const std::string& exp, const std::string& draw, const std::string& line) {
+    return "graph(%x: f32[4]) {\n  %" + exp + ": f32[4] = aten::exp(%x)\n  %" + draw +
+           ": f32[4] = aten::bernoulli(%" + exp + ")  # " + line + "\n  return (%" + draw + ")\n}";
+  };
+  compile(graph("exp", "bernoulli", "old.py:1 in f").c_str());
+  const Compiled second = compile(graph("exp_7", "draw", "new.py:9 in g").c_str());
+  ASSERT_TRUE(is_cached(second));
+  const auto info = nlohmann::json::parse(second.info);
+  EXPECT_EQ(info["kernels"][0]["ops"][0], "exp_7");
+  EXPECT_EQ(info["fallbacks"][0]["node"], "draw");
+  EXPECT_EQ(info["fallbacks"][0]["line"], "new.py:9 in g");
+  EXPECT_EQ(info["places"]["bernoulli: old.py:1 in f"], "draw: new.py:9 in g");
+  EXPECT_EQ(info["places"]["exp"], "exp_7");
+  EXPECT_FALSE(info.contains("nodes"));
+}
+
+TEST_F(CompileTest, ACompilerThatHangsIsAskedOnce) {
+  const fs::path compiler = folder_ / "hanging";
+  const fs::path asked = folder_ / "asked";
+  std::ofstream(compiler) << "#!/bin/sh\ncase \"$*\" in *--version*) echo 'g++ 1.0';"
+                             " echo 'see the source for copying conditions'; exit;; esac\n"
+                             "echo x >> "
+                          << asked.string() << "\nexec sleep 60\n";
+  fs::permissions(compiler, fs::perms::owner_all);
+  options_.compiler = compiler.string();
+  options_.compile_time_limit = 0.3;
+  const Compiled first = compile(kGraph);
+  EXPECT_TRUE(first.path.empty());
+  ASSERT_EQ(first.warnings.size(), 1u);
+  EXPECT_NE(first.warnings[0].find("it is not asked again"), std::string::npos);
+  const std::string before = read(asked);
+  const Compiled second = compile(kOther);
+  EXPECT_NE(second.program, nullptr);
+  EXPECT_TRUE(second.warnings.empty());
+  EXPECT_EQ(read(asked), before);
+  options_.compile_time_limit = 0.6;
+  compile(kOther);
+  EXPECT_NE(read(asked), before) << "who gives it more time asks again";
+}
+
+TEST_F(CompileTest, OpsThatDoNotExistAreAnError) {
+  for (const char* valid : {"aten::sum", "aten::add.Scalar", "mine::op", "aten::clone,aten::mul"}) {
+    options_.fallback_ops = valid;
+    EXPECT_NO_THROW(compile(kGraph)) << valid;
+  }
+  options_.fallback_ops = "aten::su";
+  try {
+    compile(kGraph);
+    FAIL() << "it compiled";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "option fallback_ops: there is no op 'aten::su'; ops of the graph are aten::add, "
+                 "aten::add.Scalar, aten::clone");
+  }
+}
+
+TEST_F(CompileTest, ATraceThatCannotBeWrittenIsSaid) {
+  options_.trace = "/proc/no/such";
+  const Compiled compiled = compile(kGraph);
+  EXPECT_FALSE(compiled.path.empty());
+  ASSERT_EQ(compiled.warnings.size(), 1u);
+  EXPECT_NE(compiled.warnings[0].find("; /proc/no/such: "), std::string::npos);
+}
+
 TEST_F(CompileTest, WithoutACacheNothingIsKept) {
   options_.cache = false;
   const Compiled first = compile(kGraph);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "driver/stage_options.h"
@@ -50,6 +51,20 @@ TEST(Options, WhatIsGivenWinsOverTheEnvironmentOverTheDefaults) {
   EXPECT_EQ(options.target, "native");
 }
 
+TEST(Options, EachHasAVariableOfItsOwnThatSetsIt) {
+  std::set<std::string_view> variables;
+  for (const OptionRow& row : option_rows()) {
+    EXPECT_TRUE(row.variable.starts_with("LITZ_")) << row.name;
+    EXPECT_TRUE(variables.insert(row.variable).second) << row.variable;
+  }
+  const Options options =
+      make_options({}, [](const std::string& name) -> std::optional<std::string> {
+        if (name == "LITZ_DEBUG") return "stages";
+        return std::nullopt;
+      });
+  EXPECT_EQ(options.trace, "stages");
+}
+
 TEST(Options, AnIntIsAFloatWhereAFloatIsAsked) {
   EXPECT_EQ(make_options({{"compile_time_limit", int64_t{3}}}, no_variable).compile_time_limit,
             3.0);
@@ -68,6 +83,25 @@ TEST(Options, FaultsNameTheOptionAndWhatIsValid) {
               });
             }),
             "option cache takes bool, not 'perhaps'");
+  EXPECT_EQ(message_of([] { make_options({{"optimization_level", int64_t{9}}}, no_variable); }),
+            "option optimization_level is 9, not 0 to 3");
+  EXPECT_EQ(message_of([] { make_options({{"jobs", int64_t{-1}}}, no_variable); }),
+            "option jobs is -1, not 0 to 1024");
+  EXPECT_EQ(message_of([] { make_options({{"compile_time_limit", -0.5}}, no_variable); }),
+            "option compile_time_limit is -0.5, not 0 to 1000000");
+  EXPECT_EQ(message_of([] {
+              make_options({{"compile_time_limit", std::nan("")}}, no_variable);
+            }).find("option compile_time_limit is nan"),
+            0u);
+  EXPECT_EQ(message_of([] { make_options({{"cache_size_mb", int64_t{1} << 50}}, no_variable); }),
+            "option cache_size_mb is 1125899906842624, not 1 to 1000000000");
+  EXPECT_EQ(message_of([] {
+              make_options({}, [](const std::string& name) -> std::optional<std::string> {
+                if (name == "LITZ_MAX_KERNEL_NODES") return "0";
+                return std::nullopt;
+              });
+            }),
+            "option max_kernel_nodes is 0, not 1 to 1000000");
   EXPECT_EQ(message_of([] { parse_option("jobs", "3x"); }), "option jobs takes int, not '3x'");
   EXPECT_NE(message_of([] { parse_option("job", "3"); }).find("unknown option 'job'"),
             std::string::npos);

@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "graph/escape.h"
-
 namespace litz {
 namespace {
 
@@ -95,8 +93,6 @@ TEST(NumberText, RefusesWhatIsNoElement) {
   EXPECT_FALSE(parse_element(DType::kBool, "1", bytes));
   EXPECT_FALSE(parse_element(DType::kFloat32, "", bytes));
   EXPECT_FALSE(parse_element(DType::kComplex64, "1", bytes));
-  EXPECT_FALSE(parse_hex("0").has_value());
-  EXPECT_FALSE(parse_hex("0g").has_value());
   EXPECT_TRUE(bytes.empty());
 }
 
@@ -111,19 +107,6 @@ TEST(NumberText, DoublesKeepTheirBits) {
   EXPECT_EQ(print_double(1e300), "1e+300");
   EXPECT_FALSE(parse_double("nan(0x").has_value());
   EXPECT_FALSE(parse_double("1.0x").has_value());
-}
-
-TEST(Escape, EveryByteReadsBack) {
-  std::string text;
-  for (int c = 0; c < 256; ++c) text += static_cast<char>(c);
-  std::string again;
-  const std::string quoted = quote(text);
-  EXPECT_EQ(unescape_quoted(quoted, 0, again), quoted.size());
-  EXPECT_EQ(again, text);
-  for (const std::string_view bad : {"\\", "\\q", "\\x1", "\\xg0"}) {
-    std::string out;
-    EXPECT_FALSE(append_unescaped(out, bad)) << bad;
-  }
 }
 
 }  // namespace

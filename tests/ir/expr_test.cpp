@@ -133,6 +133,11 @@ TEST_F(ExprTest, ChecksThatAlwaysPassVanish) {
   const Expr three = exprs_.constant_int(DType::kInt64, 3);
   EXPECT_EQ(exprs_.check_index(three, indices_.constant(4)), three);
   EXPECT_EQ(exprs_.check_index(three, indices_.constant(3)).op(), ExprOp::kCheckIndex);
+  const Expr index = load(1, DType::kInt64);
+  EXPECT_NE(exprs_.check_index(index, size_),
+            exprs_.check_index(index, size_, IndexFault::kRuntimeError));
+  EXPECT_EQ(exprs_.check(three, exprs_.constant_int(DType::kBool, 1)), three);
+  EXPECT_EQ(exprs_.check(three, exprs_.constant_int(DType::kBool, 0)).op(), ExprOp::kCheck);
 }
 
 TEST_F(ExprTest, WrongDTypesAreInternalErrors) {
@@ -150,6 +155,8 @@ TEST_F(ExprTest, WrongDTypesAreInternalErrors) {
   EXPECT_THROW(exprs_.where(b, x, i), InternalError);
   EXPECT_THROW(exprs_.bitcast(x, DType::kInt64), InternalError);
   EXPECT_THROW(exprs_.check_index(x, size_), InternalError);
+  EXPECT_THROW(exprs_.check(x, x), InternalError);
+  EXPECT_THROW(exprs_.check(h, b), InternalError);
   EXPECT_THROW(exprs_.binary(ExprOp::kNeg, x, x), InternalError);
   EXPECT_THROW(exprs_.make(ExprOp::kLoad, DType::kFloat32, {}), InternalError);
   EXPECT_THROW(exprs_.unary(ExprOp::kNeg, Expr()), InternalError);

@@ -47,9 +47,11 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
 
   pointwise z#4[d0 < s0, d1 < 16] {
     t0 = load "odd name"[d0]
-    t1 = check_index t0 < s0
+    t1 = check_index t0 < s0, runtime_error
     t2 = load y[i0, d1] with (i0 < s0 = t1)
-    yield t2
+    t3 = eq t2, 0.0: f32
+    t4 = check t2, t3
+    yield t4
   }
 
   pointwise one[0 < 1] {
@@ -216,7 +218,7 @@ TEST(ProgramText, ErrorsNameTheirPlace) {
   EXPECT_EQ(error_of("program() {\n  buffer x: f32[1] constant \"0g\"\n}"),
             "2:29: bytes are not hexadecimal");
   EXPECT_EQ(error_of("program() {\n  buffer x: f32[1] constant \"000\"\n}"),
-            "2:29: odd number of hexadecimal digits");
+            "2:29: bytes are not hexadecimal");
   EXPECT_EQ(error_of("program() {\n  extern \"aten::mm {\n}"), "2:10: string without an end");
 }
 

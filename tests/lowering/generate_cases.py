@@ -309,6 +309,16 @@ def joins(cases):
         lambda a: pad(a > 3, (1, 1), value=True),
         lambda a: pad(a, (-1, 1, 1, -1), mode="replicate"),
     ]), image)
+    for dtype in (F32, F64):
+        grad = (torch.arange(2 * 3 * 7 * 9) % 11 - 5).view(2, 3, 7, 9).to(dtype)
+        cases.add(f"gradients of pads {DTYPES[dtype]}", many([
+            lambda g, s: aten.reflection_pad1d_backward(g[0], s[0], [1, 2]),
+            lambda g, s: aten.reflection_pad2d_backward(g, s[:, :, :4], [3, 0, 2, 1]),
+            lambda g, s: aten.reflection_pad3d_backward(g[None], s[None, :, :2, :4], [3, 0, 2, 1, 1, 0]),
+            lambda g, s: aten.replication_pad1d_backward(g[0], s[0], [1, 2]),
+            lambda g, s: aten.replication_pad2d_backward(g, s[:, :, :2], [2, 1, 4, 1]),
+            lambda g, s: aten.replication_pad3d_backward(g[None], s[None, :, :1, :3], [2, 1, 4, 0, 1, 1]),
+        ]), grad, torch.zeros(2, 3, 7, 6, dtype=dtype), close=True)
     cases.add("rearrangements", many([
         lambda a: a.repeat(1, 1, 2, 3), lambda a: a.repeat(2, 1, 1, 1, 1), lambda a: a.flip(2, 3),
         lambda a: a.roll(1), lambda a: a.roll((1, -2), (1, 3)), lambda a: a.tile(2, 1),

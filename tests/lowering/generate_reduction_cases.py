@@ -214,6 +214,21 @@ def losses(cases):
             cases.add(f"negative log likelihood of images {name} {reduction}",
                       lambda a, t, w: aten.nll_loss2d_forward(a, t, w, reduction, 7),
                       image, classes, weight, close=True)
+    for dtype in (F32, F64, BF16, torch.float16):
+        p, t, w, g = (torch.rand(3, 11, dtype=dtype) for _ in range(4))
+        p[0, :4] = torch.tensor([0.0, 1.0, 0.0, 1.0])
+        t[0, :4] = torch.tensor([0.0, 1.0, 1.0, 0.0])
+        for reduction in (0, 1, 2):
+            cases.add(f"cross entropy of probabilities {DTYPES[dtype]} {reduction}", many([
+                lambda p, t, w: aten.binary_cross_entropy(p, t, None, reduction),
+                lambda p, t, w: aten.binary_cross_entropy(p, t, w, reduction),
+            ]), p, t, w, close=True)
+        p[0, :4] = 0.5
+        cases.add(f"gradient of probabilities {DTYPES[dtype]}", many([
+            lambda g, p, t, w: aten.binary_cross_entropy_backward(g, p, t, None, 0),
+            lambda g, p, t, w: aten.binary_cross_entropy_backward(g, p, t, w, 0),
+            lambda g, p, t, w: aten.binary_cross_entropy_backward(g[0, 0], p, t, w, 1),
+        ]), g, p, t, w)
 
 
 # ---- indexing ----
@@ -262,7 +277,29 @@ def indexing(cases):
     cases.add("elements under a mask", lambda a, m, v: a.index_put([m], v[:1].expand(1)), x, mask,
               torch.tensor([2.0]))
     cases.add("the mean into places", lambda a, k, s: a.scatter_reduce(0, k, s, "mean"), x,
-              torch.zeros(2, 3, dtype=torch.int64), x[:2, :3].contiguous(), library=True)
+              torch.zeros(2, 3, dtype=torch.int64), x[:2, :3].contiguous(), close=True)
+    for dtype in (F32, F64, BF16, torch.int64, torch.int16, torch.uint8):
+        a, s = numbers(dtype, 4, 5), numbers(dtype, 7, 5)
+        cases.add(f"places combined {DTYPES[dtype]}", many([
+            lambda a, k, s, r=r, i=i: a.scatter_reduce(0, k, s, r, include_self=i)
+            for r in ("sum", "prod", "mean", "amax", "amin") for i in (True, False)
+            if i is False or r == "mean"
+        ]), a, torch.randint(0, 3, (7, 5)), s, close=True)
+    a, s = numbers(F32, 3), torch.tensor([nan, -inf, 2.0, inf])
+    cases.add("special numbers combined", many([
+        lambda a, k, s, r=r, i=i: a.scatter_reduce(0, k, s, r, include_self=i)
+        for r in ("mean", "amax", "amin") for i in (True, False)
+    ]), a, torch.tensor([0, 1, 1, 2]), s)
+    for dtype in (F32, BF16, torch.int64, BOOL):
+        a, v = numbers(dtype, 4, 5, 3), numbers(dtype, 70)
+        cases.add(f"elements taken in turn {DTYPES[dtype]}", many([
+            lambda a, m, v: a.masked_scatter(m, v), lambda a, m, v: a[:, 0].masked_scatter(m[:, 0], v),
+            lambda a, m, v: a.transpose(0, 1).masked_scatter(m[0][:, None], v),
+            lambda a, m, v: a.masked_scatter(m & False, v[:0]),
+            lambda a, m, v: a.index_put([m[:, :, 0]], v[:3]),
+            lambda a, m, v: a.index_put([m[:, 0, 0]], a[0]),
+            lambda a, m, v: a.index_put([m[:, 0, 0]], a[:1, :, :1]),
+        ]), a, numbers(BOOL, 4, 5, 3), v)
 
 
 # ---- pools ----
@@ -305,8 +342,25 @@ def pools(cases):
     for output in OUTPUTS:
         cases.add(f"adaptive pool gradient {output}", aten._adaptive_avg_pool2d_backward,
                   torch.randn(1, 2, *output), x, close=True)
-    cases.add("a max pool of large windows", lambda a: aten.max_pool2d_with_indices(a, [6, 6])[0], x,
-              library=True)
+    for name, image in (("f32", x), ("special numbers", nan_image), ("int64", (x * 9).long()),
+                        ("bf16", x.bfloat16())):
+        cases.add(f"max pool of large windows, {name}", many([
+            lambda a: aten.max_pool2d_with_indices(a, [6, 6]),
+            lambda a: aten.max_pool2d_with_indices(a, [7, 5], [2, 1], [3, 2]),
+            lambda a: aten.max_pool2d_with_indices(a, [9, 3], [1, 1], [4, 1], [1, 2]),
+        ]), image)
+        if image.is_floating_point():
+            cases.add(f"adaptive max pool, {name}", many([
+                lambda a, o=o: aten.adaptive_max_pool2d(a, o) for o in OUTPUTS
+            ]), image)
+    for output in OUTPUTS:
+        _, indices = aten.adaptive_max_pool2d(x, output)
+        cases.add(f"adaptive max pool gradient {output}", aten.adaptive_max_pool2d_backward,
+                  torch.randn(indices.shape), x, indices, close=True)
+    _, indices = aten.max_pool3d_with_indices(torch.randn(1, 2, 4, 5, 6), [2], [1])
+    cases.add("max pool gradient of volumes", lambda g, a, i: aten.max_pool3d_with_indices_backward(
+        g, a, [2], [1], [0], [1], False, i), torch.randn(indices.shape), torch.randn(1, 2, 4, 5, 6),
+        indices, close=True)
     for dtype in (F32, F64):
         cases.add(f"upsampling {DTYPES[dtype]}", many([
             *[lambda a, o=o, f=f: f(a, o)
@@ -317,6 +371,17 @@ def pools(cases):
             *[lambda a, f=f: f(a[:, 0], [13]) for f in (aten.upsample_nearest1d,
                                                         aten._upsample_nearest_exact1d)],
         ]), x.to(dtype), close=True)
+    for dtype in (F32, F64, BF16):
+        sizes = ([18, 16], [27, 24], [5, 11], [9, 8])
+        planes = [torch.randn(1, 2, *o).to(dtype) for o in sizes]
+        cases.add(f"upsampling gradient {DTYPES[dtype]}", many([
+            *[lambda *g, k=k, o=o, f=f: f(g[k], o, [1, 2, 9, 8])
+              for k, o in enumerate(sizes) for f in (aten.upsample_nearest2d_backward,
+                                                     aten._upsample_nearest_exact2d_backward)],
+            *[lambda *g, k=k, o=o, c=c: aten.upsample_bilinear2d_backward(g[k], o, [1, 2, 9, 8], c)
+              for k, o in enumerate(sizes) for c in (True, False)],
+            lambda *g: aten.upsample_nearest1d_backward(g[2][:, 0], [11], [1, 5, 7]),
+        ]), *planes, close=True)
 
 
 FAMILIES = {

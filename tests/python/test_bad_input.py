@@ -52,6 +52,8 @@ def run(function=softmax, **options):
         ({"options": {"fuze": True}}, r"unknown option 'fuze' .did you mean 'fuse'.*'cache_dir'"),
         ({"options": {"jobs": "two"}}, r"option 'jobs' takes int, not str 'two'"),
         ({"options": {"fuse": 1}}, r"option 'fuse' takes bool, not int 1"),
+        ({"options": {"jobs": -1}}, r"option jobs is -1, not 0 to 1024"),
+        ({"options": {"fallback_ops": "aten::summ"}}, r"there is no op 'aten::summ'; ops of the graph are aten::"),
         ({"options": {"target": "avx3"}}, r"'avx3' is no CPU target; valid are native, baseline"),
         ({"options": {"disable_passes": "fold"}}, r"there is no pass 'fold'; passes are .*remove_noops"),
         ({"mode": "fast"}, r"unknown mode 'fast'.*modes are 'default', 'max-autotune'"),
@@ -241,19 +243,45 @@ def test_a_full_disk(tmp_path, small_disk):
     assert len(said) == 1 and "No space left on device" in said[0]
 
 
-def test_an_entry_with_a_flipped_bit_is_made_anew(tmp_path):
-    cache = tmp_path / "cache"
-    run(cache_dir=str(cache))
-    library = the_entry(cache) / "graph.so"
-    library.chmod(library.stat().st_mode | stat.S_IWUSR)
-    content = bytearray(library.read_bytes())
-    content[len(content) // 2] ^= 1
-    library.write_bytes(content)
-    graph, said = run(cache_dir=str(cache))
-    assert not graph.cached and graph.kernels
-    assert len(said) == 1 and "is not used" in said[0]
-    graph, said = run(cache_dir=str(cache))
-    assert graph.cached and not said
+def test_a_full_disk_and_a_full_temporary_folder(tmp_path, small_disk, monkeypatch):
+    disk = tmp_path / "disk"
+    small_disk(disk, "size=40k,mode=700")
+    monkeypatch.setenv("TMPDIR", str(disk))
+    graph, said = run(cache_dir=str(disk / "cache"))
+    assert graph.interpreted
+    assert len(said) == 1 and "No space left on device" in said[0]
+
+
+def test_a_cache_that_cannot_be_made(tmp_path, small_disk):
+    folder = tmp_path / "read-only"
+    small_disk(folder, "size=8m,mode=700")
+    small_disk.read_only(folder)
+    graph, said = run(cache_dir=str(folder / "cache"))
+    assert graph.kernels and not graph.cached and not graph.interpreted
+    assert len(said) == 1 and "Read-only file system" in said[0]
+
+
+def files_of_an_entry(folder: Path) -> list[Path]:
+    run(cache_dir=str(folder))
+    return sorted(path for path in the_entry(folder).rglob("*") if path.is_file())
+
+
+def test_an_entry_with_a_flipped_bit_is_made_anew(tmp_path, monkeypatch):
+    names = [path.name for path in files_of_an_entry(tmp_path / "names")]
+    assert "graph.so" in names and "report.json" in names
+    for number, name in enumerate(names):
+        monkeypatch.setattr(graph_compiler, "_warned", set())
+        cache = tmp_path / f"cache{number}"
+        file = next(path for path in files_of_an_entry(cache) if path.name == name)
+        file.chmod(file.stat().st_mode | stat.S_IWUSR)
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+        graph, said = run(cache_dir=str(cache))
+        assert not graph.cached and graph.kernels, name
+        assert len(said) == 1 and "is not used" in said[0], name
+        graph, said = run(cache_dir=str(cache))
+        assert graph.cached and not said, name
 
 
 def test_a_foreign_library_in_the_cache_is_not_executed(tmp_path):

@@ -95,3 +95,33 @@ def test_division_by_zero_number() -> None:
     fn = compiled(lambda x: x // 0)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         fn(torch.arange(5))
+
+
+@pytest.mark.parametrize("shape, dim", [((200_000, 40), 0), ((60, 7, 3000), (0, 2)), ((3000, 5, 30), (0, 1)), ((70, 70, 2, 9), (0, 1, 2))])
+def test_long_columns_keep_eagers_accuracy(shape: tuple[int, ...], dim: int | tuple[int, ...]) -> None:
+    """Terms are added up in blocks: one accumulator for a whole column would lose digits as it grows."""
+    x = torch.rand(shape)
+    exact = x.double().sum(dim)
+
+    def error(result: Tensor) -> float:
+        return float((result.double() - exact).abs().max() / exact.abs().max())
+
+    compiled = torch.compile(lambda x: x.sum(dim), backend="litz")
+    assert error(compiled(x)) < max(2 * error(x.sum(dim)), 4e-7)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 31, 33, 64, 100])
+def test_columns_of_every_width(columns: int) -> None:
+    x = (torch.arange(5000 * columns) * 37 % 1001).reshape(5000, columns)
+    check(lambda x: (x.sum(0), x.argmax(0), x.min(0), (x > 3).all(0)), x)
+    check(lambda x: (x.to(torch.int16).amax(0), (x * 0.5).argmin(0)), x)
+
+
+def test_training_batch_norm_walks_memory_in_order() -> None:
+    """The running statistics lie along the channels, but the loop that runs a thousand times as often decides."""
+    module = torch.nn.BatchNorm2d(8)
+    expected = torch.nn.BatchNorm2d(8).double()
+    x = torch.randn(4, 8, 60, 60) + 3
+    got = torch.compile(module, backend="litz")(x)
+    torch.testing.assert_close(got.double(), expected(x.double()), rtol=2e-6, atol=2e-6)
+    torch.testing.assert_close(module.running_var.double(), expected.running_var, rtol=3e-7, atol=0)

@@ -63,15 +63,15 @@ static inline void run_range(const LitzHost* host, i64 n, i64 grain, LitzRangeBo
   }
 }
 
-// value where 0 <= value < extent; else 0, and the status says so.
-static inline i64 checked_index(i64 value, i64 extent, i32* status) {
-  if ((unsigned long long)value < (unsigned long long)extent) return value;
-  __atomic_store_n(status, 2, __ATOMIC_RELAXED);
-  return 0;
+__attribute__((cold)) static inline void check_failed(i32* status, i32 failure) {
+  __atomic_store_n(status, failure, __ATOMIC_RELAXED);
 }
 
-__attribute__((cold)) static inline void division_by_zero(i32* status) {
-  __atomic_store_n(status, 5, __ATOMIC_RELAXED);
+// value where 0 <= value < extent; else 0, and the status, if there is one, says so.
+static inline i64 checked_index(i64 value, i64 extent, i32* status, i32 failure) {
+  if ((unsigned long long)value < (unsigned long long)extent) return value;
+  if (status) check_failed(status, failure);
+  return 0;
 }
 )";
 
@@ -92,24 +92,6 @@ std::string cpp_abi_text() {
   check("__builtin_offsetof(LitzHost, fail)", offsetof(LitzHost, fail));
   check("__builtin_offsetof(LitzArtifact, shapes_count)", offsetof(LitzArtifact, shapes_count));
   return text + "\n";
-}
-
-std::string cpp_string_literal(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const unsigned char byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte >= 0x20 && byte < 0x7f && c != '?') {
-      out += c;
-    } else {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\%03o", byte);
-      out += escape;
-    }
-  }
-  return out + "\"";
 }
 
 }  // namespace litz

@@ -10,7 +10,4 @@ namespace litz {
 // Needs the types i32 and i64 of the prelude.
 std::string cpp_abi_text();
 
-// A C++ string literal; every byte outside printable ASCII is escaped.
-std::string cpp_string_literal(std::string_view text);
-
 }  // namespace litz

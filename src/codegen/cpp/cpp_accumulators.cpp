@@ -83,27 +83,34 @@ std::string Accumulator::combine(const std::string& a, const std::string& b, int
   LITZ_CHECK(false, "an arg-reduction is not one operation");
 }
 
-// A condition, scalar or mask: (value, position) wins over (best, best_position).
-std::string Accumulator::better(const std::string& value, const std::string& position,
-                                const std::string& best, const std::string& best_position,
-                                bool positions_in_order) const {
+// A condition, scalar or mask: value wins over best, or is its equal and `earlier`. Without
+// `earlier` positions come in order.
+std::string Accumulator::better(const std::string& value, const std::string& best,
+                                const std::string& earlier) const {
   const std::string symbol = reduction_->kind == ReductionKind::kArgMax ? " > " : " < ";
   std::string condition = "(" + value + symbol + best + ")";
-  const bool floating = is_floating(dtype_);
-  if (floating)
+  if (is_floating(dtype_))
     condition += " | ((" + value + " != " + value + ") & (" + best + " == " + best + "))";
-  if (!positions_in_order) {
-    std::string equal = "(" + value + " == " + best + ")";
-    if (floating)
-      equal =
-          "(" + equal + " | ((" + value + " != " + value + ") & (" + best + " != " + best + ")))";
-    condition += " | (" + equal + " & (" + position + " < " + best_position + "))";
-  }
-  return condition;
+  if (earlier.empty()) return condition;
+  std::string equal = "(" + value + " == " + best + ")";
+  if (is_floating(dtype_))
+    equal = "(" + equal + " | ((" + value + " != " + value + ") & (" + best + " != " + best + ")))";
+  return condition + " | (" + equal + " & (" + earlier + "))";
 }
 
-// ---- registers
-// --------------------------------------------------------------------------------------------------------------
+// A mask of 64-bit lanes as one of the value's width.
+std::string Accumulator::narrow_mask(const std::string& mask) {
+  const int bytes = static_cast<int>(size_of(dtype_));
+  return bytes == 8 ? mask : prelude_->convert_mask(8, bytes, lanes_) + "(" + mask + ")";
+}
+
+// And the other way round.
+std::string Accumulator::wide_mask(const std::string& mask) {
+  const int bytes = static_cast<int>(size_of(dtype_));
+  return bytes == 8 ? mask : prelude_->convert_mask(bytes, 8, lanes_) + "(" + mask + ")";
+}
+
+// ---- registers ----
 
 void Accumulator::declare(IndentedBuffer& out, const std::string& suffix) {
   out.line((lanes_ == 1 ? scalar_type() : vector_type()) + " " + name(suffix) + " = " +
@@ -140,7 +147,7 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
   const std::string better_name = body.fresh("m");
   if (!in_vector) {
     const std::string here = body.index(reduction_->position);
-    body.out().open("if (" + better(value, here, acc, pos, false) + ") {");
+    body.out().open("if (" + better(value, acc, here + " < " + pos) + ") {");
     body.out().line(acc + " = " + value + ";");
     body.out().line(pos + " = " + here + ";");
     body.out().close();
@@ -149,7 +156,7 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
   const std::string here = body.fresh("q");
   body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + here + " = " +
                   body.vector(reduction_->value.context().index_value(reduction_->position)) + ";");
-  std::string condition = better(value, here, acc, pos, true);
+  std::string condition = better(value, acc, "");
   if (!body.valid_lanes().empty()) {
     condition = "(" + condition + ") & " + prelude_->first_lanes(bytes, lanes_) + "(" +
                 body.valid_lanes() + ")";
@@ -158,9 +165,8 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
                   condition + ";");
   body.out().line(acc + " = " + prelude_->select() + "(" + better_name + ", " + value + ", " + acc +
                   ");");
-  const std::string wide =
-      bytes == 8 ? better_name : prelude_->convert_mask(bytes, 8, lanes_) + "(" + better_name + ")";
-  body.out().line(pos + " = " + prelude_->select() + "(" + wide + ", " + here + ", " + pos + ");");
+  body.out().line(pos + " = " + prelude_->select() + "(" + wide_mask(better_name) + ", " + here +
+                  ", " + pos + ");");
 }
 
 void Accumulator::merge(CppBody& body, const std::string& into, const std::string& from) {
@@ -170,34 +176,21 @@ void Accumulator::merge(CppBody& body, const std::string& into, const std::strin
   }
   const int bytes = static_cast<int>(size_of(dtype_));
   const std::string m = body.fresh("m");
+  const std::string earlier = position_name(from) + " < " + position_name(into);
   if (lanes_ == 1) {
-    body.out().line(
-        "const bool " + m + " = " +
-        better(name(from), position_name(from), name(into), position_name(into), false) + ";");
+    body.out().line("const bool " + m + " = " + better(name(from), name(into), earlier) + ";");
     body.out().line(name(into) + " = " + m + " ? " + name(from) + " : " + name(into) + ";");
     body.out().line(position_name(into) + " = " + m + " ? " + position_name(from) + " : " +
                     position_name(into) + ";");
     return;
   }
-  // Equal values are told apart by position lane by lane: the position's mask is brought to the
-  // value's width.
-  const std::string earlier = position_name(from) + " < " + position_name(into);
-  const std::string narrow = bytes == 8
-                                 ? "(" + earlier + ")"
-                                 : prelude_->convert_mask(8, bytes, lanes_) + "(" + earlier + ")";
   const std::string a = name(from);
   const std::string b = name(into);
-  std::string condition = better(a, "", b, "", true);
-  std::string equal = "(" + a + " == " + b + ")";
-  if (is_floating(dtype_))
-    equal = "(" + equal + " | ((" + a + " != " + a + ") & (" + b + " != " + b + ")))";
-  condition += " | (" + equal + " & " + narrow + ")";
+  const std::string condition = better(a, b, narrow_mask(earlier));
   body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
                   ";");
   body.out().line(b + " = " + prelude_->select() + "(" + m + ", " + a + ", " + b + ");");
-  const std::string wide =
-      bytes == 8 ? m : prelude_->convert_mask(bytes, 8, lanes_) + "(" + m + ")";
-  body.out().line(position_name(into) + " = " + prelude_->select() + "(" + wide + ", " +
+  body.out().line(position_name(into) + " = " + prelude_->select() + "(" + wide_mask(m) + ", " +
                   position_name(from) + ", " + position_name(into) + ");");
 }
 
@@ -221,7 +214,7 @@ std::string Accumulator::finish(CppBody& body) {
     body.out().line(prelude_->type(dtype_, 1) + " " + best + " = " + values + "[0];");
     body.out().line("i64 " + at + " = " + positions + "[0];");
     body.out().open("for (int l = 1; l < " + text(lanes_) + "; ++l) {");
-    body.out().line("if (" + better(values + "[l]", positions + "[l]", best, at, false) + ") { " +
+    body.out().line("if (" + better(values + "[l]", best, positions + "[l] < " + at) + ") { " +
                     best + " = " + values + "[l]; " + at + " = " + positions + "[l]; }");
     body.out().close();
     body.out().line("const i64 " + result + " = " + at + ";");
@@ -247,30 +240,73 @@ std::string Accumulator::finish(CppBody& body) {
   return result;
 }
 
-// ---- arrays
-// ------------------------------------------------------------------------------------------------------------------
+// ---- arrays ----
 
-void Accumulator::declare_array(IndentedBuffer& out, int64_t elements) {
+void Accumulator::declare_array(IndentedBuffer& out, int64_t elements, const std::string& suffix) {
   array_elements_ = (elements + lanes_ - 1) / lanes_ * lanes_;
   const std::string element = is_bool() ? "u8" : prelude_->type(dtype_, 1);
-  out.line("alignas(64) " + element + " " + name("") + "[" + text(array_elements_) + "];");
-  if (is_arg())
-    out.line("alignas(64) i64 " + position_name("") + "[" + text(array_elements_) + "];");
+  const std::string size = "[" + text(array_elements_) + "];";
+  out.line("alignas(64) " + element + " " + name(suffix) + size);
+  if (is_arg()) out.line("alignas(64) i64 " + position_name(suffix) + size);
 }
 
-void Accumulator::fill_array(IndentedBuffer& out) {
-  std::string assignment = name("") + "[i] = " + start(1) + ";";
-  if (is_arg()) assignment += " " + position_name("") + "[i] = 0;";
+void Accumulator::fill_array(IndentedBuffer& out, const std::string& suffix) {
+  std::string assignment = name(suffix) + "[i] = " + start(1) + ";";
+  if (is_arg()) assignment += " " + position_name(suffix) + "[i] = 0;";
   out.line("for (i64 i = 0; i < " + text(array_elements_) + "; ++i) { " + assignment + " }");
 }
 
 std::string Accumulator::accumulate_in_array(CppBody& body, const std::string& element) {
-  const DType memory = is_bool() ? DType::kBool : dtype_;
-  const std::string at = name("") + " + (" + element + ")";
-  const std::string old = body.fresh("o");
-  const std::string updated = body.fresh("u");
   const Expr e = reduction_->value;
   const std::string value = is_bool() ? body.mask(e, mask_bytes_) : body.vector(e);
+  if (!is_arg()) return update_array(body, "", element, value, "");
+  const std::string here = body.fresh("q");
+  body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + here + " = " +
+                  body.vector(e.context().index_value(reduction_->position)) + ";");
+  return update_array(body, "", element, value, here);
+}
+
+void Accumulator::merge_into_array(CppBody& body, const std::string& element,
+                                   const std::string& from, const std::string& into) {
+  update_array(body, into, element, name(from), position_name(from));
+}
+
+void Accumulator::merge_arrays(CppBody& body, const std::string& from) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  body.out().open("for (i64 i = 0; i < " + text(array_elements_) + "; i += " + text(lanes_) +
+                  ") {");
+  const std::string value = body.fresh("o");
+  body.out().line("const " + vector_type() + " " + value + " = " + prelude_->load(memory, lanes_) +
+                  "(" + name(from) + " + i);");
+  std::string position;
+  if (is_arg()) {
+    position = body.fresh("q");
+    body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + position + " = " +
+                    prelude_->load(DType::kInt64, lanes_) + "(" + position_name(from) + " + i);");
+  }
+  update_array(body, "", "i", value, position);
+  body.out().close();
+}
+
+void Accumulator::store_in_array(CppBody& body, const std::string& element,
+                                 const std::string& from) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  body.out().line(prelude_->store(memory, lanes_) + "(" + name("") + " + (" + element + "), " +
+                  name(from) + ");");
+  if (!is_arg()) return;
+  body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + position_name("") + " + (" +
+                  element + "), " + position_name(from) + ");");
+}
+
+// Combines the array's elements with a vector; returns the name of what they are now, of an
+// arg-reduction the positions.
+std::string Accumulator::update_array(CppBody& body, const std::string& suffix,
+                                      const std::string& element, const std::string& value,
+                                      const std::string& position) {
+  const DType memory = is_bool() ? DType::kBool : dtype_;
+  const std::string at = name(suffix) + " + (" + element + ")";
+  const std::string old = body.fresh("o");
+  const std::string updated = body.fresh("u");
   body.out().line("const " + vector_type() + " " + old + " = " + prelude_->load(memory, lanes_) +
                   "(" + at + ");");
   if (!is_arg()) {
@@ -280,32 +316,19 @@ std::string Accumulator::accumulate_in_array(CppBody& body, const std::string& e
     return updated;
   }
   const int bytes = static_cast<int>(size_of(dtype_));
-  const std::string position_at = position_name("") + " + (" + element + ")";
+  const std::string position_at = position_name(suffix) + " + (" + element + ")";
   const std::string old_position = body.fresh("o");
-  const std::string here = body.fresh("q");
   const std::string m = body.fresh("m");
   const std::string wide_type = prelude_->type(DType::kInt64, lanes_);
   body.out().line("const " + wide_type + " " + old_position + " = " +
                   prelude_->load(DType::kInt64, lanes_) + "(" + position_at + ");");
-  body.out().line("const " + wide_type + " " + here + " = " +
-                  body.vector(e.context().index_value(reduction_->position)) + ";");
-  const std::string earlier = here + " < " + old_position;
-  const std::string narrow = bytes == 8
-                                 ? "(" + earlier + ")"
-                                 : prelude_->convert_mask(8, bytes, lanes_) + "(" + earlier + ")";
-  std::string condition = better(value, "", old, "", true);
-  std::string equal = "(" + value + " == " + old + ")";
-  if (is_floating(dtype_))
-    equal = "(" + equal + " | ((" + value + " != " + value + ") & (" + old + " != " + old + ")))";
-  condition += " | (" + equal + " & " + narrow + ")";
+  const std::string condition = better(value, old, narrow_mask(position + " < " + old_position));
   body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
                   ";");
   body.out().line(prelude_->store(dtype_, lanes_) + "(" + at + ", " + prelude_->select() + "(" + m +
                   ", " + value + ", " + old + "));");
-  const std::string wide =
-      bytes == 8 ? m : prelude_->convert_mask(bytes, 8, lanes_) + "(" + m + ")";
-  body.out().line("const " + wide_type + " " + updated + " = " + prelude_->select() + "(" + wide +
-                  ", " + here + ", " + old_position + ");");
+  body.out().line("const " + wide_type + " " + updated + " = " + prelude_->select() + "(" +
+                  wide_mask(m) + ", " + position + ", " + old_position + ");");
   body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + position_at + ", " + updated +
                   ");");
   return updated;
@@ -315,8 +338,7 @@ std::string Accumulator::array_element(const std::string& element) const {
   return "(" + (is_arg() ? position_name("") : name("")) + " + (" + element + "))";
 }
 
-// ---- partial results
-// ---------------------------------------------------------------------------------------------------------
+// ---- partial results ----
 
 void Accumulator::store_partial(CppBody& body, const std::string& subscript) {
   const std::string result = finish(body);
@@ -342,7 +364,7 @@ void Accumulator::merge_partial(CppBody& body, const std::string& subscript) {
     return;
   }
   const std::string position = "part_pos" + text(number_) + subscript;
-  body.out().line("if (" + better(part, position, name(""), position_name(""), false) + ") { " +
+  body.out().line("if (" + better(part, name(""), position + " < " + position_name("")) + ") { " +
                   name("") + " = " + part + "; " + position_name("") + " = " + position + "; }");
 }
 

@@ -30,10 +30,16 @@ class Accumulator {
   std::string finish(CppBody& body);  // name of the scalar result
 
   // ---- in an array, one element per lane of the tile ----
-  void declare_array(IndentedBuffer& out, int64_t elements);
-  void fill_array(IndentedBuffer& out);
+  void declare_array(IndentedBuffer& out, int64_t elements, const std::string& suffix = "");
+  void fill_array(IndentedBuffer& out, const std::string& suffix = "");
   std::string accumulate_in_array(CppBody& body,
                                   const std::string& element);  // name of the new vector
+  // Combines the register with the elements of array `into`, or makes it them.
+  void merge_into_array(CppBody& body, const std::string& element, const std::string& from,
+                        const std::string& into);
+  void store_in_array(CppBody& body, const std::string& element, const std::string& from);
+  // Combines the elements of array `from` with the array's own.
+  void merge_arrays(CppBody& body, const std::string& from);
   std::string array_element(const std::string& element) const;  // pointer to the result
 
   // ---- partial results: arrays of scalars, one per chunk and row ----
@@ -54,10 +60,14 @@ class Accumulator {
     return "pos" + std::to_string(number_) + suffix;
   }
   std::string combine(const std::string& a, const std::string& b, int lanes);
-  std::string better(const std::string& value, const std::string& position, const std::string& best,
-                     const std::string& best_position, bool positions_in_order) const;
+  std::string better(const std::string& value, const std::string& best,
+                     const std::string& earlier) const;
+  std::string narrow_mask(const std::string& mask);
+  std::string wide_mask(const std::string& mask);
   std::string start(int lanes);
   std::string vector_type();
+  std::string update_array(CppBody& body, const std::string& suffix, const std::string& element,
+                           const std::string& value, const std::string& position);
 
   const KernelReduction* reduction_;
   uint32_t number_;

@@ -60,7 +60,7 @@ CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& option
     sources.kernels.push_back(name);
   }
 
-  const CppRun run = print_cpp_run(plan, calls, options.description);
+  const CppRun run = print_cpp_run(plan, calls, prelude, options.description);
   sources.extern_ops = run.extern_ops;
 
   // Functions go to the unit that has the least text so far; the first one starts with the entry

@@ -1,10 +1,10 @@
 #include "codegen/cpp/cpp_body.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 #include "codegen/cpp/cpp_ops.h"
+#include "codegen/cpp/cpp_text.h"
+#include "ir/check_status.h"
 #include "support/error.h"
 
 namespace litz {
@@ -28,24 +28,8 @@ DType register_dtype(DType dtype) { return is_half(dtype) ? DType::kFloat32 : dt
 
 namespace {
 
-DType integer_of_bytes(int bytes) {
-  switch (bytes) {
-    case 1:
-      return DType::kInt8;
-    case 2:
-      return DType::kInt16;
-    case 4:
-      return DType::kInt32;
-    default:
-      return DType::kInt64;
-  }
-}
-
-std::string integer_text(int64_t value) {
-  if (value == INT64_MIN) return "(-9223372036854775807LL - 1)";
-  std::string text = std::to_string(value);
-  if (value > INT32_MAX || value < INT32_MIN) text += "LL";
-  return value < 0 ? "(" + text + ")" : text;
+std::string check_failed(LitzStatus status) {
+  return "check_failed(status, " + std::to_string(status) + ");";
 }
 
 std::string call(const std::string& function, std::initializer_list<std::string> arguments) {
@@ -61,8 +45,7 @@ std::string call(const std::string& function, std::initializer_list<std::string>
 
 }  // namespace
 
-// ---- scopes
-// ---------------------------------------------------------------------------------------------------------------
+// ---- scopes ----
 
 IndentedBuffer& CppBody::push_scope(size_t loop, std::string name) {
   LITZ_CHECK(scopes_.size() < kMaxScopes, "blocks nested too deeply");
@@ -127,8 +110,7 @@ std::string CppBody::fresh(std::string_view stem) {
   return std::string(stem) + std::to_string(next_++);
 }
 
-// ---- values
-// ---------------------------------------------------------------------------------------------------------------
+// ---- values ----
 
 const CppBody::Value* CppBody::find(Expr e) const {
   for (size_t i = scopes_.size(); i-- > 0;) {
@@ -212,29 +194,12 @@ int CppBody::mask_bytes_of(Expr e) {
 }
 
 std::string CppBody::literal(const Scalar& scalar, DType dtype) {
-  const std::string type = prelude_.type(
-      register_dtype(dtype) == DType::kBool ? DType::kUInt8 : register_dtype(dtype), 1);
   if (dtype == DType::kBool) return scalar.integer != 0 ? "true" : "false";
-  if (!is_floating(dtype)) {
-    if (dtype == DType::kInt64) return "(" + type + ")" + integer_text(scalar.integer);
-    return "(" + type + ")" + integer_text(scalar.integer);
-  }
-  const bool wide = dtype == DType::kFloat64;
-  if (std::isnan(scalar.real)) return wide ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
-  if (std::isinf(scalar.real)) {
-    return std::string(scalar.real < 0 ? "-" : "") +
-           (wide ? "__builtin_inf()" : "__builtin_inff()");
-  }
-  char text[48];
-  std::snprintf(text, sizeof text, wide ? "%.17g" : "%.9g", scalar.real);
-  std::string number = text;
-  if (number.find_first_of(".e") == std::string::npos) number += ".0";
-  if (!wide) number += "f";
-  return scalar.real < 0 || std::signbit(scalar.real) ? "(" + number + ")" : number;
+  if (is_floating(dtype)) return cpp_float_literal(scalar.real, dtype == DType::kFloat64);
+  return "(" + prelude_.type(dtype, 1) + ")" + cpp_integer_literal(scalar.integer);
 }
 
-// ---- addresses
-// -------------------------------------------------------------------------------------------------------------
+// ---- addresses ----
 
 std::string CppBody::bound_name(Index symbol) const {
   const auto found = names_.find(symbol);
@@ -244,73 +209,28 @@ std::string CppBody::bound_name(Index symbol) const {
 }
 
 std::string CppBody::index(Index e) {
-  switch (e.kind()) {
-    case IndexKind::kConstant:
-      return integer_text(e.constant());
-    case IndexKind::kSymbol:
-      return e.symbol_kind() == SymbolKind::kSize ? arguments_.symbol(e) : bound_name(e);
-    case IndexKind::kSum: {
-      std::string text;
-      for (const auto& [coefficient, term] : e.terms()) {
-        std::string part = index(term);
-        if (coefficient == -1 && !text.empty()) {
-          text += " - " + part;
-          continue;
-        }
-        if (coefficient != 1) part = part + " * " + integer_text(coefficient);
-        text += text.empty() ? part : " + " + part;
-      }
-      if (e.sum_constant() > 0) text += " + " + integer_text(e.sum_constant());
-      if (e.sum_constant() < 0) text += " - " + integer_text(-e.sum_constant());
-      return "(" + text + ")";
-    }
-    case IndexKind::kProduct: {
-      std::string text;
-      for (Index factor : e.operands()) text += (text.empty() ? "" : " * ") + index(factor);
-      return "(" + text + ")";
-    }
-    case IndexKind::kFloorDiv:
-    case IndexKind::kMod: {
-      const bool divides = e.kind() == IndexKind::kFloorDiv;
-      const Index a = e.operands()[0];
-      const Index b = e.operands()[1];
-      if (a.range().lo >= 0) return "(" + index(a) + (divides ? " / " : " % ") + index(b) + ")";
-      const std::string function = prelude_.function(
-          divides ? PreludeFn::kFloorDiv : PreludeFn::kRemainder, DType::kInt64, 1);
-      return call(function, {index(a), index(b)});
-    }
-    case IndexKind::kMin:
-    case IndexKind::kMax: {
-      const std::string function = prelude_.function(
-          e.kind() == IndexKind::kMin ? PreludeFn::kMin : PreludeFn::kMax, DType::kInt64, 1);
-      std::string text = index(e.operands()[0]);
-      for (size_t i = 1; i < e.operands().size(); ++i)
-        text = call(function, {text, index(e.operands()[i])});
-      return text;
-    }
-  }
-  return {};
+  return cpp_index(e, prelude_, [&](Index symbol) {
+    return symbol.symbol_kind() == SymbolKind::kSize ? arguments_.symbol(symbol)
+                                                     : bound_name(symbol);
+  });
 }
 
 std::string CppBody::address(BufferId buffer, const std::string& offset) {
   const DType dtype = arguments_.program().buffer(buffer).dtype;
   const DType memory = dtype == DType::kBool ? DType::kUInt8
-                       : is_half(dtype)      ? DType::kUInt16
+                       : is_half(dtype)      ? DType::kInt16
                                              : dtype;
-  if (is_half(dtype))
-    return "((" + prelude_.type(DType::kInt16, 1) + "*)" + arguments_.pointer(buffer) + " + " +
-           offset + ")";
   return "((" + prelude_.type(memory, 1) + "*)" + arguments_.pointer(buffer) + " + " + offset + ")";
 }
 
 // Text of an offset whose i0, i1, ... are the values of `runtime`, given by scalar_of.
-std::string CppBody::runtime_offset(Expr load, const std::function<std::string(Expr)>& scalar_of) {
-  const Index offset = load.coordinates()[0];
+std::string CppBody::runtime_offset(Index offset, std::span<const Expr> runtime,
+                                    const std::function<std::string(Expr)>& scalar_of) {
   std::vector<Index> bound;
-  if (!load.operands().empty()) {
+  if (!runtime.empty()) {
     for (Index symbol : free_symbols(offset)) {
       if (symbol.symbol_kind() != SymbolKind::kIndirect) continue;
-      names_[symbol] = scalar_of(load.operand(symbol.symbol_number()));
+      names_[symbol] = scalar_of(runtime[symbol.symbol_number()]);
       bound.push_back(symbol);
     }
   }
@@ -319,8 +239,7 @@ std::string CppBody::runtime_offset(Expr load, const std::function<std::string(E
   return text;
 }
 
-// ---- scalars
-// ----------------------------------------------------------------------------------------------------------------
+// ---- scalars ----
 
 CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
   const DType dtype = register_dtype(e.dtype());
@@ -331,8 +250,8 @@ CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
     case ExprOp::kIndexValue:
       return define(scope, type, index(e.index()), false);
     case ExprOp::kLoad: {
-      const std::string offset =
-          runtime_offset(e, [&](Expr operand) { return find(operand)->text; });
+      const std::string offset = runtime_offset(e.coordinates()[0], e.operands(),
+                                                [&](Expr operand) { return find(operand)->text; });
       const std::string at = address(e.buffer(), offset);
       if (e.dtype() == DType::kBool) return define(scope, type, "*" + at + " != 0", false);
       if (is_half(e.dtype()))
@@ -348,14 +267,26 @@ CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
       return masked_scalar(e, scope);
     case ExprOp::kCheckIndex: {
       arguments_.set_checks_values();
+      const std::string runs = loops_run(scope);
+      const std::string status = runs.empty() ? "status" : "(" + runs + " ? status : 0)";
       return define(scope, type,
-                    call("checked_index", {find(e.operand(0))->text, index(e.index()), "status"}),
+                    call("checked_index", {find(e.operand(0))->text, index(e.index()), status,
+                                           std::to_string(status_of(e.fault()))}),
                     false);
+    }
+    case ExprOp::kCheck: {
+      arguments_.set_checks_values();
+      const std::string runs = loops_run(scope);
+      scope.text.line("if (!" + find(e.operand(1))->text + (runs.empty() ? "" : " && " + runs) +
+                      ") " + check_failed(LITZ_VALUE_OUT_OF_RANGE));
+      return *find(e.operand(0));
     }
     case ExprOp::kCheckDivisor: {
       arguments_.set_checks_values();
       const Value divisor = *find(e.operand(0));
-      scope.text.line("if (" + divisor.text + " == 0) division_by_zero(status);");
+      const std::string runs = loops_run(scope);
+      scope.text.line("if (" + divisor.text + " == 0" + (runs.empty() ? "" : " && " + runs) + ") " +
+                      check_failed(LITZ_DIVISION_BY_ZERO));
       return divisor;
     }
     default: {
@@ -366,6 +297,19 @@ CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
                     false);
     }
   }
+}
+
+// A condition: the inner loops that a value stands in front of, instead of inside, have iterations.
+// Empty where that is known. Outer loops that have none never get here.
+std::string CppBody::loops_run(const Scope& scope) {
+  std::string condition;
+  const LoopMask inside =
+      (scopes_.back().bound | set_aside_) & ~scope.bound & analysis_.inner_mask();
+  for (size_t loop = 0; loop < analysis_.num_loops(); ++loop) {
+    if ((inside >> loop & 1) == 0 || analysis_.extent(loop).range().lo >= 1) continue;
+    condition += (condition.empty() ? "" : " && ") + index(analysis_.extent(loop)) + " > 0";
+  }
+  return condition.empty() ? "" : "(" + condition + ")";
 }
 
 CppBody::Value CppBody::masked_scalar(Expr e, Scope& scope) {
@@ -393,6 +337,8 @@ CppBody::Value CppBody::masked_scalar(Expr e, Scope& scope) {
   const size_t loop = vector_loop_;
   const int lanes = lanes_;
   const std::string valid = valid_;
+  const LoopMask set_aside = set_aside_;
+  set_aside_ |= scopes_.back().bound;
   std::vector<Scope> inner(
       std::make_move_iterator(scopes_.begin() + static_cast<std::ptrdiff_t>(position) + 1),
       std::make_move_iterator(scopes_.end()));
@@ -403,14 +349,14 @@ CppBody::Value CppBody::masked_scalar(Expr e, Scope& scope) {
   scopes_.back().text.line(name + " = " + taken + ";");
   pop_scope("if (" + condition + ")");
   for (Scope& s : inner) scopes_.push_back(std::move(s));
+  set_aside_ = set_aside;
   vector_loop_ = loop;
   lanes_ = lanes;
   valid_ = valid;
   return {name, as_vector, as_vector && is_bool ? mask_bytes : 0};
 }
 
-// ---- vectors
-// ----------------------------------------------------------------------------------------------------------------
+// ---- vectors ----
 
 CppBody::Value CppBody::compute_vector(Expr e, Scope& scope) {
   const DType dtype = register_dtype(e.dtype());
@@ -428,9 +374,19 @@ CppBody::Value CppBody::compute_vector(Expr e, Scope& scope) {
       std::string zero = divisor.text + " == 0";
       if (!valid_.empty())
         zero = "(" + zero + ") & " + call(prelude_.first_lanes(bytes, lanes_), {valid_});
-      scope.text.line("if (" + call(prelude_.any(bytes, lanes_), {zero}) +
-                      ") division_by_zero(status);");
+      scope.text.line("if (" + call(prelude_.any(bytes, lanes_), {zero}) + ") " +
+                      check_failed(LITZ_DIVISION_BY_ZERO));
       return divisor;
+    }
+    case ExprOp::kCheck: {
+      arguments_.set_checks_values();
+      const int bytes = bytes_of(e);
+      std::string fails = "~(" + mask(e.operand(1), bytes) + ")";
+      if (!valid_.empty())
+        fails = "(" + fails + ") & " + call(prelude_.first_lanes(bytes, lanes_), {valid_});
+      scope.text.line("if (" + call(prelude_.any(bytes, lanes_), {fails}) + ") " +
+                      check_failed(LITZ_VALUE_OUT_OF_RANGE));
+      return define(scope, prelude_.type(dtype, lanes_), vector(e.operand(0)), true);
     }
     case ExprOp::kMasked:
       return masked_vector(e, scope);
@@ -491,7 +447,8 @@ CppBody::Value CppBody::load_vector(Expr e, Scope& scope) {
   }
   const size_t position = static_cast<size_t>(&scope - scopes_.data());
   const std::string at =
-      address(e.buffer(), runtime_offset(e, [&](Expr operand) { return scalar(operand); }));
+      address(e.buffer(), runtime_offset(e.coordinates()[0], e.operands(),
+                                         [&](Expr operand) { return scalar(operand); }));
   const bool is_bool = e.dtype() == DType::kBool;
   const std::string type =
       is_bool ? prelude_.type_mask(1, lanes_) : prelude_.type(register_dtype(e.dtype()), lanes_);
@@ -578,8 +535,7 @@ CppBody::Value CppBody::masked_vector(Expr e, Scope& scope) {
   return {name, true, is_bool ? 1 : 0};
 }
 
-// ---- stores and reductions
-// ----------------------------------------------------------------------------------------------------
+// ---- stores and reductions ----
 
 void CppBody::define_reduced(uint32_t number, std::string name, bool is_vector) {
   const KernelReduction& reduction = analysis_.kernel().reductions[number];
@@ -624,15 +580,7 @@ void CppBody::store(const KernelStore& store) {
       std::any_of(store.runtime_indices.begin(), store.runtime_indices.end(),
                   [&](Expr o) { return varies(o); });
   const auto offset_text = [&](const std::function<std::string(Expr)>& scalar_of) {
-    std::vector<Index> bound;
-    for (Index symbol : free_symbols(store.offset)) {
-      if (symbol.symbol_kind() != SymbolKind::kIndirect) continue;
-      names_[symbol] = scalar_of(store.runtime_indices[symbol.symbol_number()]);
-      bound.push_back(symbol);
-    }
-    std::string text = index(store.offset);
-    for (Index symbol : bound) names_.erase(symbol);
-    return text;
+    return runtime_offset(store.offset, store.runtime_indices, scalar_of);
   };
   const auto combine = [&](const std::string& old, const std::string& value, int lanes) {
     const PreludeFn fn = store.mode == StoreMode::kAdd   ? PreludeFn::kAdd

@@ -52,8 +52,7 @@ class CppBody {
     scopes_.reserve(kMaxScopes);  // references to scopes stay valid while inner ones open
   }
 
-  // ---- scopes
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- scopes ----
   // Opens a scope that binds one more loop (or none), under the C++ name given; returns where its
   // statements go.
   static constexpr size_t kNoLoop = SIZE_MAX;
@@ -73,8 +72,7 @@ class CppBody {
   std::string take_text();
   IndentedBuffer& out() { return scopes_.back().text; }
 
-  // ---- values
-  // -----------------------------------------------------------------------------------------------------------
+  // ---- values ----
   bool varies(Expr e) {
     return vector_loop_ != kNoLoop && (analysis_.depends(e) >> vector_loop_ & 1) != 0;
   }
@@ -138,9 +136,9 @@ class CppBody {
   Value masked_scalar(Expr e, Scope& scope);
   Value define(Scope& scope, const std::string& type, const std::string& expression, bool is_vector,
                int mask_bytes = 0);
-  std::string scalar_lane(Expr e, const std::string& lane);
-  std::string operand(Expr e, bool as_vector);
-  std::string runtime_offset(Expr load, const std::function<std::string(Expr)>& scalar_of);
+  std::string loops_run(const Scope& scope);
+  std::string runtime_offset(Index offset, std::span<const Expr> runtime,
+                             const std::function<std::string(Expr)>& scalar_of);
   std::string address(BufferId buffer, const std::string& offset);
   std::string zero_filled_array(Scope& scope, DType dtype);
   int bytes_of(Expr e) const;
@@ -155,6 +153,7 @@ class CppBody {
   std::unordered_map<Index, std::string>
       names_;  // loop variables and i0, i1, ... while an address is printed
   std::unordered_map<uint32_t, std::string> arrays_;
+  LoopMask set_aside_ = 0;  // loops bound in scopes that are set aside
   size_t vector_loop_ = kNoLoop;
   int lanes_ = 1;
   std::string valid_;

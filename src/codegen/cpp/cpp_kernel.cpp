@@ -11,9 +11,13 @@
 namespace litz {
 namespace {
 
-constexpr int64_t kTileElements = 1024;        // of a vectorised outer loop with reductions
-constexpr int64_t kPointwiseTile = 4096;       // of a vectorised outer loop without
-constexpr int64_t kBlockElements = 4096;       // partial sums are added up after so many elements
+constexpr int64_t kTileElements = 1024;   // of a vectorised outer loop with reductions
+constexpr int64_t kPointwiseTile = 4096;  // of a vectorised outer loop without
+constexpr int64_t kBlockElements = 4096;  // partial sums are added up after so many elements
+constexpr int64_t kColumnBlock = 64;      // ... down a column: after so many
+constexpr int64_t kColumnGroup = 64;      // and again after so many blocks
+constexpr int64_t kLongColumn = 4096;     // worth a thread of its own
+constexpr int64_t kColumnTasks = 8;
 constexpr int64_t kSplitElements = 32 * 1024;  // a reduction is split among threads above this size
 constexpr int64_t kSplitRows = 8;              // ... where there are no more rows than this
 constexpr int kMaxChunks = 128;
@@ -66,8 +70,7 @@ class KernelPrinter {
   }
 
  private:
-  // ---- shape of the work
-  // -------------------------------------------------------------------------------------------------
+  // ---- shape of the work ----
 
   Index extent(size_t loop) const { return analysis_.extent(loop); }
 
@@ -93,9 +96,18 @@ class KernelPrinter {
   int64_t tile() const {
     const bool pointwise = kernel_.reductions.empty();
     int64_t size = pointwise ? kPointwiseTile : kTileElements;
+    const auto whole_vectors = [&](int64_t elements, int64_t unit) {
+      return (elements + unit - 1) / unit * unit;
+    };
     const Index e = extent(plan_.loop);
-    if (e.is_constant())
-      size = std::min(size, (e.constant() + plan_.lanes - 1) / plan_.lanes * plan_.lanes);
+    if (e.is_constant()) {
+      size = std::min(size, whole_vectors(e.constant(), plan_.lanes));
+      // Long columns are shared out among threads even where there are few.
+      const Index column = count(inner_);
+      if (!pointwise && (!column.is_constant() || column.constant() >= kLongColumn))
+        size =
+            std::min(size, whole_vectors(e.constant() / kColumnTasks + 1, kUnroll * plan_.lanes));
+    }
     return std::max<int64_t>(size, plan_.lanes);
   }
 
@@ -123,8 +135,7 @@ class KernelPrinter {
     return "1 + " + wanted + " / (" + elements + " + 1)";
   }
 
-  // ---- rows
-  // ----------------------------------------------------------------------------------------------------------------
+  // ---- rows ----
 
   // Declares the row loops' variables from the flat index `flat`.
   void decode_rows(const std::string& flat) {
@@ -194,8 +205,7 @@ class KernelPrinter {
     }
   }
 
-  // ---- stages where the vector loop is an inner loop, or there is none
-  // --------------------------------------------------------
+  // ---- stages where the vector loop is an inner loop, or there is none ----
 
   bool in_stage(const Accumulator& a, uint32_t stage) const { return a.reduction().stage == stage; }
 
@@ -218,12 +228,7 @@ class KernelPrinter {
       if (in_stage(a, stage)) a.declare(body_.out(), "");
     }
     std::vector<std::string> headers;
-    for (size_t loop : inner_) {
-      const std::string name = "d" + text(static_cast<int64_t>(loop));
-      headers.push_back("for (" + i64_ + " " + name + " = 0; " + name + " < " +
-                        body_index(extent(loop)) + "; ++" + name + ")");
-      body_.push_scope(loop, name);
-    }
+    for (size_t loop : inner_) headers.push_back(open_inner_loop(loop));
     if (plan_.loop == VectorPlan::kNone) {
       print_element(stage, "");
     } else {
@@ -335,8 +340,7 @@ class KernelPrinter {
     }
   }
 
-  // ---- reductions split among threads
-  // -------------------------------------------------------------------------------------------
+  // ---- reductions split among threads ----
 
   // One item is a part of the first inner loop; every item makes partial results of all rows.
   void print_chunks() {
@@ -389,15 +393,9 @@ class KernelPrinter {
     const std::string rows = body_index(count(rows_));
     for (Accumulator& a : accumulators_) a.declare(body_.out(), "");
     std::vector<std::string> headers;
-    for (size_t i = 0; i < inner_.size(); ++i) {
-      const size_t loop = inner_[i];
-      const std::string name = "d" + text(static_cast<int64_t>(loop));
-      const std::string begin = i == 0 ? "from" : "0";
-      const std::string end = i == 0 ? "to" : body_index(extent(loop));
-      headers.push_back("for (" + i64_ + " " + name + " = " + begin + "; " + name + " < " + end +
-                        "; ++" + name + ")");
-      body_.push_scope(loop, name);
-    }
+    for (size_t i = 0; i < inner_.size(); ++i)
+      headers.push_back(i == 0 ? open_inner_loop(inner_[i], "from", "to")
+                               : open_inner_loop(inner_[i]));
     if (plan_.loop == VectorPlan::kNone) {
       print_element(0, "");
     } else {
@@ -408,8 +406,7 @@ class KernelPrinter {
     for (Accumulator& a : accumulators_) a.store_partial(body_, "[it * " + rows + " + row]");
   }
 
-  // ---- the vector loop is an outer loop
-  // -------------------------------------------------------------------------------------------
+  // ---- the vector loop is an outer loop ----
 
   void print_rows_and_tiles() {
     const int64_t size = tile();
@@ -443,16 +440,27 @@ class KernelPrinter {
 
   void print_tile_stage(uint32_t stage, bool one_tile) {
     if (stage_is_empty(stage)) return;
+    const bool running = std::any_of(accumulators_.begin(), accumulators_.end(), [&](auto& a) {
+      return in_stage(a, stage) && a.reduction().running;
+    });
+    if (stage_has_reductions(stage) && !running && !inner_.empty()) {
+      print_columns(stage, one_tile);
+    } else {
+      print_tile_rows(stage, one_tile);
+    }
+    for (Accumulator& a : accumulators_) {
+      if (in_stage(a, stage) && !a.reduction().running)
+        body_.set_accumulator_array(a.number(), a.array_element("v - from"));
+    }
+  }
+
+  // Row by row of the inner loops: each row's vectors are combined with the arrays.
+  void print_tile_rows(uint32_t stage, bool one_tile) {
     for (Accumulator& a : accumulators_) {
       if (in_stage(a, stage)) a.fill_array(body_.out());
     }
     std::vector<std::string> headers;
-    for (size_t loop : inner_) {
-      const std::string name = "d" + text(static_cast<int64_t>(loop));
-      headers.push_back("for (" + i64_ + " " + name + " = 0; " + name + " < " +
-                        body_index(extent(loop)) + "; ++" + name + ")");
-      body_.push_scope(loop, name);
-    }
+    for (size_t loop : inner_) headers.push_back(open_inner_loop(loop));
     print_tile_loop(one_tile, [&] {
       for (Accumulator& a : accumulators_) {
         if (!in_stage(a, stage)) continue;
@@ -464,10 +472,150 @@ class KernelPrinter {
       }
     });
     for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
-    for (Accumulator& a : accumulators_) {
-      if (in_stage(a, stage) && !a.reduction().running)
-        body_.set_accumulator_array(a.number(), a.array_element("v - from"));
+  }
+
+  // Column by column: a few vectors go down a block of the inner loops in registers, whose results
+  // are then combined with the arrays. Float sums stay accurate, since no accumulator takes more
+  // terms than a block has, or blocks a group, or groups the column.
+  void print_columns(uint32_t stage, bool one_tile) {
+    const ColumnBlocks blocks = plan_columns();
+    const auto for_all = [&](const auto& act) {
+      for (Accumulator& a : accumulators_) {
+        if (in_stage(a, stage)) act(a);
+      }
+    };
+    const std::string into = blocks.grouped ? "_g" : "";
+    if (blocks.grouped)
+      for_all([&](Accumulator& a) { a.declare_array(body_.out(), tile(), into); });
+    if (!blocks.all_at_once) for_all([&](Accumulator& a) { a.fill_array(body_.out()); });
+    std::vector<std::string> around;
+    for (size_t i = 0; i < blocks.first; ++i) around.push_back(open_inner_loop(inner_[i]));
+    const std::string length = body_index(extent(inner_[blocks.first]));
+    const auto open_blocks = [&](const std::string& begin, const std::string& end,
+                                 const std::string& from, const std::string& to, int64_t size) {
+      body_.push_scope(CppBody::kNoLoop, "");
+      const std::string next = begin + " + " + text(size);
+      body_.out().line("const " + i64_ + " " + end + " = " + next + " < " + to + " ? " + next +
+                       " : " + to + ";");
+      return "for (" + i64_ + " " + begin + " = " + from + "; " + begin + " < " + to + "; " +
+             begin + " += " + text(size) + ")";
+    };
+    std::string group_header;
+    if (blocks.grouped) {
+      group_header = open_blocks("g", "h", "0", length, blocks.size * kColumnGroup);
+      for_all([&](Accumulator& a) { a.fill_array(body_.out(), into); });
     }
+    std::string block_header;
+    if (blocks.size != 0)
+      block_header = open_blocks("b", "e", blocks.grouped ? "g" : "0",
+                                 blocks.grouped ? "h" : length, blocks.size);
+    const auto print = [&](int vectors, const std::string& valid) {
+      const auto suffix = [](int u) { return "_" + text(u); };
+      for (int u = 0; u < vectors; ++u) {
+        for_all([&](Accumulator& a) { a.declare(body_.out(), suffix(u)); });
+      }
+      std::vector<std::string> headers;
+      for (size_t i = blocks.first; i < inner_.size(); ++i) {
+        const bool blocked = i == blocks.first && blocks.size != 0;
+        headers.push_back(
+            open_inner_loop(inner_[i], blocked ? "b" : "0", blocked ? "e" : std::string()));
+      }
+      for (int u = 0; u < vectors; ++u) {
+        const std::string name = u == 0 ? "v" : "(v + " + text(u * plan_.lanes) + ")";
+        body_.push_vector_scope(plan_.loop, name, plan_.lanes, valid);
+        print_element(stage, suffix(u));
+        body_.pop_scope("");
+      }
+      for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
+      for (int u = 0; u < vectors; ++u) {
+        const std::string at = "v - from" + (u == 0 ? "" : " + " + text(u * plan_.lanes));
+        for_all([&](Accumulator& a) {
+          if (blocks.all_at_once) {
+            a.store_in_array(body_, at, suffix(u));
+          } else {
+            a.merge_into_array(body_, at, suffix(u), into);
+          }
+        });
+      }
+    };
+    print_column_loop(one_tile, column_vectors(stage), print);
+    if (blocks.size != 0) body_.pop_scope(block_header);
+    if (blocks.grouped) {
+      for_all([&](Accumulator& a) { a.merge_arrays(body_, into); });
+      body_.pop_scope(group_header);
+    }
+    for (size_t i = around.size(); i-- > 0;) body_.pop_scope(around[i]);
+  }
+
+  // print(vectors, valid) prints the body for so many whole vectors, or for the valid lanes of one.
+  template <class Print>
+  void print_column_loop(bool one_tile, int vectors, const Print& print) {
+    const Index e = extent(plan_.loop);
+    const int64_t length = one_tile && e.is_constant() ? e.constant() : -1;
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.out().line(i64_ + " v = from;");
+    const auto whole = [&](int count) {
+      const std::string step = text(count * plan_.lanes);
+      body_.push_scope(CppBody::kNoLoop, "");
+      print(count, "");
+      body_.pop_scope("for (; v + " + step + " <= to; v += " + step + ")");
+    };
+    int64_t rest = length;  // -1: not known
+    for (int count = vectors; count > 0; count = count > 1 ? 1 : 0) {
+      if (rest < 0 || rest >= count * plan_.lanes) whole(count);
+      if (rest > 0) rest %= count * plan_.lanes;
+    }
+    if (rest != 0) {
+      body_.push_scope(CppBody::kNoLoop, "");
+      print(1, "(to - v)");
+      body_.pop_scope("if (v < to)");
+    }
+    body_.pop_scope(std::string(CppBody::kBlock));
+  }
+
+  struct ColumnBlocks {
+    size_t first = 0;      // inner loops from here on run inside the column
+    int64_t size = 0;      // ... the first of them in blocks of so many iterations; 0: in one
+    bool grouped = false;  // ... and the blocks in groups
+    bool all_at_once = false;
+  };
+
+  ColumnBlocks plan_columns() const {
+    ColumnBlocks plan;
+    plan.first = inner_.size();
+    int64_t iterations = 1;  // of the loops after the first
+    while (plan.first > 0 && iterations < kColumnBlock) {
+      const Index e = extent(inner_[--plan.first]);
+      const int64_t block = std::max<int64_t>(1, kColumnBlock / iterations);
+      if (!e.is_constant() || e.constant() > block + block / 2) {
+        plan.size = block;
+        plan.grouped = !e.is_constant() || e.constant() > 2 * block * kColumnGroup;
+        break;
+      }
+      iterations *= e.constant();
+    }
+    plan.all_at_once = plan.first == 0 && plan.size == 0;
+    return plan;
+  }
+
+  // How many vectors side by side go down a column.
+  int column_vectors(uint32_t stage) {
+    if (has_inner_stores(stage)) return 1;
+    const std::vector<Expr> roots = analysis_.stage_roots(stage);
+    if (roots.size() > 2 ||
+        analysis_.work(roots, analysis_.inner_mask() | analysis_.outer_mask()).operations >
+            kUnrolledWork)
+      return 1;
+    return kUnroll;
+  }
+
+  // Opens the scope of an inner loop; returns its header.
+  std::string open_inner_loop(size_t loop, const std::string& from = "0", std::string to = {}) {
+    if (to.empty()) to = body_index(extent(loop));
+    const std::string name = "d" + text(static_cast<int64_t>(loop));
+    body_.push_scope(loop, name);
+    return "for (" + i64_ + " " + name + " = " + from + "; " + name + " < " + to + "; ++" + name +
+           ")";
   }
 
   template <class Body>
@@ -598,8 +746,7 @@ class KernelPrinter {
     body_.pop_scope("");
   }
 
-  // ---- the whole function
-  // -------------------------------------------------------------------------------------------------------------
+  // ---- the whole function ----
 
   CppKernel assemble() {
     CppKernel out;
@@ -659,7 +806,7 @@ class KernelPrinter {
       }
     }
     if (kernel_.sequential) {
-      d.line(name + "_body(0, " + total_ + ", &state);");
+      d.line("if (" + total_ + " > 0) " + name + "_body(0, " + total_ + ", &state);");
     } else {
       d.line("run_range(host, " + total_ + ", " + grain_ + ", " + name + "_body, &state);");
     }

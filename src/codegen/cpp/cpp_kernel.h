@@ -31,7 +31,7 @@ inline constexpr std::string_view kKernelName = "KERNEL";
 
 // The function's signature is
 //   void KERNEL(const LitzHost* host, i32* status, char* p0, ..., i64 n0, ...)
-// `status` is set to LITZ_INDEX_OUT_OF_RANGE or LITZ_DIVISION_BY_ZERO where a check fails.
+// `status` is set where a check fails.
 CppKernel print_cpp_kernel(const Program& program, const Kernel& kernel, Prelude& prelude,
                            const PreludeTarget& target);
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "codegen/cpp/cpp_body.h"
+#include "codegen/cpp/cpp_text.h"
 #include "support/error.h"
 
 namespace litz {
@@ -124,6 +125,7 @@ std::optional<PreludeFn> prelude_function(ExprOp op) {
     case ExprOp::kWhere:
     case ExprOp::kMasked:
     case ExprOp::kCheckIndex:
+    case ExprOp::kCheck:
     case ExprOp::kCheckDivisor:
     case ExprOp::kIsNan:
     case ExprOp::kIsInf:
@@ -175,19 +177,6 @@ std::string_view infix(ExprOp op) {
       return ">=";
     default:
       return {};
-  }
-}
-
-DType integer_like(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1:
-      return DType::kInt8;
-    case 2:
-      return DType::kInt16;
-    case 4:
-      return DType::kInt32;
-    default:
-      return DType::kInt64;
   }
 }
 
@@ -334,7 +323,7 @@ CppVectorExpression cpp_vector_expression(Prelude& prelude, ExprOp op, DType res
               bytes};
     case ExprOp::kSignBit:
       if (!is_floating(dtype)) return {a.text + " < 0", bytes};
-      return {"__builtin_bit_cast(" + prelude.type(integer_like(dtype), lanes) + ", " + a.text +
+      return {"__builtin_bit_cast(" + prelude.type(integer_of_bytes(bytes), lanes) + ", " + a.text +
                   ") < 0",
               bytes};
     case ExprOp::kBitNot:

@@ -4,8 +4,9 @@
 #include <map>
 #include <unordered_map>
 
-#include "codegen/cpp/cpp_abi.h"
+#include "codegen/cpp/cpp_text.h"
 #include "ir/bind_symbols.h"
+#include "ir/check_status.h"
 #include "litz/artifact.h"
 #include "support/error.h"
 #include "support/indented_buffer.h"
@@ -77,10 +78,12 @@ std::string dtype_text(DType dtype) { return text(static_cast<int64_t>(dtype)); 
 
 class RunPrinter {
  public:
-  RunPrinter(const Plan& plan, const std::vector<KernelCall>& calls, const std::string& description)
+  RunPrinter(const Plan& plan, const std::vector<KernelCall>& calls, Prelude& prelude,
+             const std::string& description)
       : plan_(plan),
         program_(*plan.program),
         calls_(calls),
+        prelude_(prelude),
         description_(description),
         binding_(bind_symbols(program_)),
         body_(2) {}
@@ -102,41 +105,12 @@ class RunPrinter {
   }
 
  private:
-  // ---- index expressions over the symbols
-  // ---------------------------------------------------------------------------------------
+  // ---- index expressions over the symbols ----
 
   std::string index(Index e) {
-    switch (e.kind()) {
-      case IndexKind::kConstant:
-        return text(e.constant()) +
-               (e.constant() > INT32_MAX || e.constant() < INT32_MIN ? "LL" : "");
-      case IndexKind::kSymbol:
-        return "s[" + text(static_cast<int64_t>(symbol_number(e))) + "]";
-      case IndexKind::kSum: {
-        std::string sum = "(" + text(e.sum_constant());
-        for (const auto& [coefficient, term] : e.terms())
-          sum += " + " + index(term) + " * (" + text(coefficient) + ")";
-        return sum + ")";
-      }
-      case IndexKind::kProduct: {
-        std::string product;
-        for (Index factor : e.operands()) product += (product.empty() ? "" : " * ") + index(factor);
-        return "(" + product + ")";
-      }
-      case IndexKind::kFloorDiv:
-        return "floor_div_index(" + index(e.operands()[0]) + ", " + index(e.operands()[1]) + ")";
-      case IndexKind::kMod:
-        return "mod_index(" + index(e.operands()[0]) + ", " + index(e.operands()[1]) + ")";
-      case IndexKind::kMin:
-      case IndexKind::kMax: {
-        std::string result = index(e.operands()[0]);
-        const std::string function = e.kind() == IndexKind::kMin ? "min_index(" : "max_index(";
-        for (size_t i = 1; i < e.operands().size(); ++i)
-          result = function + result + ", " + index(e.operands()[i]) + ")";
-        return result;
-      }
-    }
-    return {};
+    return cpp_index(e, prelude_, [&](Index symbol) {
+      return "s[" + text(static_cast<int64_t>(symbol_number(symbol))) + "]";
+    });
   }
 
   size_t symbol_number(Index symbol) const {
@@ -160,13 +134,6 @@ class RunPrinter {
   }
 
   void print_symbol_reader(IndentedBuffer& t) {
-    t.line(
-        "static inline i64 floor_div_index(i64 a, i64 b) { return a >= 0 ? a / b : -((-a + b - 1) "
-        "/ b); }");
-    t.line("static inline i64 mod_index(i64 a, i64 b) { return a - b * floor_div_index(a, b); }");
-    t.line("static inline i64 min_index(i64 a, i64 b) { return a < b ? a : b; }");
-    t.line("static inline i64 max_index(i64 a, i64 b) { return a > b ? a : b; }");
-    t.line("");
     t.open("static void read_symbols(const LitzValue* inputs, i64* s) {");
     t.line("(void)inputs;");
     t.line("(void)s;");
@@ -174,7 +141,10 @@ class RunPrinter {
       const SymbolSource& source = binding_.sources[i];
       std::string value = number_text(source.number);
       if (source.offset != 0) value = "(" + value + " - (" + text(source.offset) + "))";
-      if (source.factor != 1) value = "floor_div_index(" + value + ", " + text(source.factor) + ")";
+      if (source.factor != 1) {
+        value = prelude_.function(PreludeFn::kFloorDiv, DType::kInt64, 1) + "(" + value + ", " +
+                text(source.factor) + ")";
+      }
       t.line("s[" + text(static_cast<int64_t>(i)) + "] = " + value + ";");
     }
     t.close();
@@ -194,8 +164,7 @@ class RunPrinter {
     return std::max<int64_t>(1, static_cast<int64_t>(binding_.sources.size()));
   }
 
-  // ---- arrays of sizes and strides
-  // ---------------------------------------------------------------------------------------------
+  // ---- arrays of sizes and strides ----
 
   // A pointer that outlives the run: a constant of the artifact, or a part of `shapes`.
   std::string lasting_array(const std::vector<Index>& values) {
@@ -222,8 +191,7 @@ class RunPrinter {
     return found->second;
   }
 
-  // ---- buffers
-  // --------------------------------------------------------------------------------------------------------------------
+  // ---- buffers ----
 
   const Storage& storage(BufferId id) const { return plan_.storage[id]; }
   bool whole(const BufferView& view) const { return is_whole_buffer(program_, view); }
@@ -287,8 +255,7 @@ class RunPrinter {
     owned_.push_back(name);
   }
 
-  // ---- steps
-  // ------------------------------------------------------------------------------------------------------------------------
+  // ---- steps ----
 
   void print_body() {
     for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
@@ -341,9 +308,13 @@ class RunPrinter {
     if (!call.checks_values) return;
     body_.open("if (status != 0) {");
     const std::string where = kernel.origins.empty() ? "a kernel" : kernel.origins.back();
-    body_.line("host->fail(host->self, status, status == " + text(LITZ_DIVISION_BY_ZERO) + " ? " +
-               cpp_string_literal("ZeroDivisionError: integer division by zero in " + where) +
-               " : " + cpp_string_literal("index out of range in " + where) + ");");
+    const auto message = [&](LitzStatus status) {
+      return cpp_string_literal(std::string(failure_text(status)) + where);
+    };
+    body_.line("const char* message = " + message(LITZ_INDEX_OUT_OF_RANGE) + ";");
+    for (const LitzStatus status : {LITZ_DIVISION_BY_ZERO, LITZ_VALUE_OUT_OF_RANGE})
+      body_.line("if (status == " + text(status) + ") message = " + message(status) + ";");
+    body_.line("host->fail(host->self, status, message);");
     body_.line("break;");
     body_.close();
   }
@@ -361,7 +332,7 @@ class RunPrinter {
           } else if constexpr (std::is_same_v<T, Index>) {
             return "{2, 0, {.i = " + index(a) + "}}";
           } else if constexpr (std::is_same_v<T, double>) {
-            return "{3, 0, {.d = " + double_text(a) + "}}";
+            return "{3, 0, {.d = " + cpp_float_literal(a, true) + "}}";
           } else if constexpr (std::is_same_v<T, bool>) {
             return std::string("{4, 0, {.i = ") + (a ? "1" : "0") + "}}";
           } else if constexpr (std::is_same_v<T, std::string>) {
@@ -409,15 +380,6 @@ class RunPrinter {
     return found->second;
   }
 
-  static std::string double_text(double value) {
-    if (value != value) return "__builtin_nan(\"\")";
-    if (value == __builtin_inf()) return "__builtin_inf()";
-    if (value == -__builtin_inf()) return "-__builtin_inf()";
-    char buffer[40];
-    std::snprintf(buffer, sizeof buffer, "%.17g", value);
-    return buffer;
-  }
-
   void call_library(OperationId operation) {
     const ExternKernel& kernel = std::get<ExternKernel>(program_.operations()[operation].v);
     const size_t op = extern_ops_.size();
@@ -459,16 +421,9 @@ class RunPrinter {
           ")) != 0) break;");
     }
     body_.close();
-    // A result that nobody reads.
-    for (BufferId output : kernel.outputs) {
-      if (!output.valid() || storage(output).kind != Storage::Kind::kNone) continue;
-      body_.line("host->release(host->self, &" + tensor_name(output) + ");");
-      body_.line(tensor_name(output) + ".handle = 0;");
-    }
   }
 
-  // ---- outputs
-  // -----------------------------------------------------------------------------------------------------------------------
+  // ---- outputs ----
 
   void print_outputs() {
     std::map<uint32_t, uint32_t> moved;  // buffer -> output that owns its tensor
@@ -536,8 +491,7 @@ class RunPrinter {
     for (const std::string& line : hand_over) body_.line(line);
   }
 
-  // ---- entry points
-  // --------------------------------------------------------------------------------------------------------------------
+  // ---- entry points ----
 
   void print_run(IndentedBuffer& t) {
     t.line(
@@ -638,6 +592,7 @@ class RunPrinter {
   const Plan& plan_;
   const Program& program_;
   const std::vector<KernelCall>& calls_;
+  Prelude& prelude_;
   const std::string& description_;
   SymbolBinding binding_;
   IndentedBuffer body_;
@@ -657,9 +612,9 @@ class RunPrinter {
 
 }  // namespace
 
-CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls,
+CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, Prelude& prelude,
                      const std::string& description) {
-  return RunPrinter(plan, calls, description).print();
+  return RunPrinter(plan, calls, prelude, description).print();
 }
 
 }  // namespace litz

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cpp/prelude.h"
 #include "schedule/plan.h"
 
 namespace litz {
@@ -22,7 +23,8 @@ struct CppRun {
   std::vector<OperationId> extern_ops;
 };
 
-CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls,
+// The prelude gets the functions that the text uses.
+CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, Prelude& prelude,
                      const std::string& description);
 
 }  // namespace litz

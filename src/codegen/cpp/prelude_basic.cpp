@@ -232,11 +232,6 @@ std::string first_lanes_text(Shape shape) {
   return "\nLITZ_INLINE @M @N(i64 n) { return @M{" + index_list(0, shape.lanes) + "} < (@Z)n; }\n";
 }
 
-struct Fragment {
-  std::string_view name;
-  std::string_view text;
-};
-
 // For floats of both widths; `@F` is the suffix of a float literal.
 constexpr Fragment kFloat[] = {
     {"add", "\nLITZ_INLINE @V @N(@V x, @V y) { return x + y; }\n"},
@@ -337,10 +332,7 @@ std::string basic_fragment(const PreludeTarget& target, std::string_view name, S
                ? "\nLITZ_INLINE @V @N(@I x) { return (@V)x; }\n"
                : "\nLITZ_INLINE @V @N(@I x) { return __builtin_convertvector(x, @V); }\n";
   }
-  for (const Fragment& fragment : kFloat) {
-    if (fragment.name == name) return std::string(fragment.text);
-  }
-  return "";
+  return find(kFloat, name);
 }
 
 }  // namespace litz::prelude

@@ -8,11 +8,6 @@
 namespace litz::prelude {
 namespace {
 
-struct Fragment {
-  std::string_view name;
-  std::string_view text;
-};
-
 // exp(x) = 2^j e^r, |r| <= ln2 / 2. Adding 12582912 = 1.5 * 2^23 plus a bias rounds to a whole
 // number and leaves j + bias in the low bits; shifting those to the exponent drops all other bits.
 constexpr Fragment kFragments[] = {
@@ -453,9 +448,7 @@ std::string with_limit(std::string_view limit) {
 }  // namespace
 
 std::string float32_fragment(const PreludeTarget& target, std::string_view name) {
-  for (const Fragment& fragment : kFragments) {
-    if (fragment.name == name) return std::string(fragment.text);
-  }
+  if (std::string text = find(kFragments, name); !text.empty()) return text;
   if (name == "trig_reduce") return std::string(target.fma ? kReduceFma : kReduce);
   if (name == "any_large") return with_limit(target.fma ? "48000.0f" : "4000.0f");
   return "";

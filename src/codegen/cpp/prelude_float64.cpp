@@ -7,11 +7,6 @@
 namespace litz::prelude {
 namespace {
 
-struct Fragment {
-  std::string_view name;
-  std::string_view text;
-};
-
 constexpr Fragment kFragments[] = {
     {"exp_reduced", R"(
 LITZ_INLINE @V @N(@V c, @V j) {
@@ -316,9 +311,7 @@ LITZ_INLINE bool @N(@V a) { return __builtin_expect(@{any_mask}((a <= 1000000.0)
 }  // namespace
 
 std::string float64_fragment(const PreludeTarget& target, std::string_view name) {
-  for (const Fragment& fragment : kFragments) {
-    if (fragment.name == name) return std::string(fragment.text);
-  }
+  if (std::string text = find(kFragments, name); !text.empty()) return text;
   if (name == "trig_reduce") return std::string(target.fma ? kReduceFma : kReduce);
   if (name == "any_large") return std::string(kAnyLarge);
   return "";

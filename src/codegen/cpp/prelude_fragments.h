@@ -11,6 +11,7 @@
 // Integer types of a scalar are scalars, its mask is bool, so most fragments serve both.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,19 @@ struct Shape {
   int bytes() const { return static_cast<int>(size_of(dtype)) * lanes; }
   bool scalar() const { return lanes == 1; }
 };
+
+struct Fragment {
+  std::string_view name;
+  std::string_view text;
+};
+
+// The text of the entry of that name, as below.
+inline std::string find(std::span<const Fragment> table, std::string_view name) {
+  for (const Fragment& fragment : table) {
+    if (fragment.name == name) return std::string(fragment.text);
+  }
+  return {};
+}
 
 // Each returns an empty string for a name it does not know.
 std::string basic_fragment(const PreludeTarget& target, std::string_view name, Shape shape);

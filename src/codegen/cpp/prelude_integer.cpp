@@ -5,11 +5,6 @@
 namespace litz::prelude {
 namespace {
 
-struct Fragment {
-  std::string_view name;
-  std::string_view text;
-};
-
 constexpr Fragment kFragments[] = {
     {"add", "\nLITZ_INLINE @V @N(@V x, @V y) { return (@V)((@A)x + (@A)y); }\n"},
     {"sub", "\nLITZ_INLINE @V @N(@V x, @V y) { return (@V)((@A)x - (@A)y); }\n"},
@@ -88,14 +83,6 @@ LITZ_INLINE @V @N(@V x, @V y) {
   return r;
 }
 )";
-
-template <size_t N>
-std::string find(const Fragment (&table)[N], std::string_view name) {
-  for (const Fragment& fragment : table) {
-    if (fragment.name == name) return std::string(fragment.text);
-  }
-  return "";
-}
 
 // Counts are compared as unsigned values, so a negative one is out of range too. Shifting by
 // count & (bits - 1) is defined; the select drops the result where the count was out of range.

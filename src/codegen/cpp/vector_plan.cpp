@@ -72,10 +72,26 @@ bool allowed(KernelAnalysis& analysis, size_t loop, bool outer) {
   return true;
 }
 
+// Iterations of the inner loops as they count in a score: memory walked once for each of them
+// matters more than what is walked once around them.
+int inner_weight(const KernelAnalysis& analysis) {
+  constexpr int64_t kMost = 16;
+  int64_t iterations = 1;
+  for (size_t i = analysis.kernel().outer.size(); i < analysis.num_loops(); ++i) {
+    const Index extent = analysis.extent(i);
+    iterations *= extent.is_constant() ? std::clamp<int64_t>(extent.constant(), 1, kMost) : kMost;
+    iterations = std::min(iterations, kMost);
+  }
+  return static_cast<int>(iterations);
+}
+
 // How well memory is walked along the loop; higher is better, below zero is worse than no vectors.
 // The bonus is for arithmetic, which gains whatever memory does.
 int score(KernelAnalysis& analysis, size_t loop, int lanes, int bonus) {
-  int total = bonus;
+  const Kernel& kernel = analysis.kernel();
+  const bool outer = loop < kernel.outer.size();
+  const int inner = inner_weight(analysis);
+  int total = bonus * inner;
   const auto add = [&](Index offset, int weight) {
     switch (analysis.walk(offset, loop)) {
       case KernelAnalysis::Walk::kContiguous:
@@ -92,24 +108,25 @@ int score(KernelAnalysis& analysis, size_t loop, int lanes, int bonus) {
         break;
     }
   };
-  const std::vector<Expr> roots = all_roots(analysis);
-  visit_postorder(roots, [&](Expr e) {
+  visit_postorder(all_roots(analysis), [&](Expr e) {
     if (e.op() != ExprOp::kLoad) return;
+    const bool repeated = (analysis.depends(e) & analysis.inner_mask()) != 0;
+    if (!repeated && !outer) return;
+    const int weight = 2 * (repeated ? inner : 1);
     const bool runtime = std::any_of(e.operands().begin(), e.operands().end(), [&](Expr o) {
       return (analysis.depends(o) >> loop & 1) != 0;
     });
     if (runtime) {
-      total -= 2;
+      total -= weight;
     } else {
-      add(e.coordinates()[0], 2);
+      add(e.coordinates()[0], weight);
     }
   });
-  for (const KernelStore& store : analysis.kernel().stores) {
-    const bool outside = !store.inner && loop >= analysis.kernel().outer.size();
-    if (!outside) add(store.offset, 3);
+  for (const KernelStore& store : kernel.stores) {
+    if (store.inner || outer) add(store.offset, 3 * (store.inner ? inner : 1));
   }
   const Index extent = analysis.extent(loop);
-  if (extent.is_constant() && extent.constant() < lanes) total -= 4;
+  if (extent.is_constant() && extent.constant() < lanes) total -= 4 * inner;
   return total;
 }
 

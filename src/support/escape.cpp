@@ -1,4 +1,4 @@
-#include "graph/escape.h"
+#include "support/escape.h"
 
 namespace litz {
 namespace {
@@ -75,6 +75,29 @@ size_t unescape_quoted(std::string_view text, size_t position, std::string& out)
   if (!append_unescaped(out, text.substr(position + 1, end - position - 1)))
     return std::string_view::npos;
   return end + 1;
+}
+
+std::string print_hex(std::span<const std::byte> bytes) {
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const std::byte byte : bytes) {
+    text += kHexDigits[std::to_integer<unsigned>(byte) >> 4];
+    text += kHexDigits[std::to_integer<unsigned>(byte) & 15];
+  }
+  return text;
+}
+
+std::optional<std::vector<std::byte>> parse_hex(std::string_view text) {
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::vector<std::byte> bytes;
+  bytes.reserve(text.size() / 2);
+  for (size_t i = 0; i < text.size(); i += 2) {
+    const size_t high = kHexDigits.find(text[i]);
+    const size_t low = kHexDigits.find(text[i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+    bytes.push_back(static_cast<std::byte>(high * 16 + low));
+  }
+  return bytes;
 }
 
 }  // namespace litz

@@ -1,8 +1,13 @@
-// Quoted strings of the text forms: C's escapes \n \t \r \\ \" \' and \xHH.
+// Strings and bytes in the text forms: C's escapes \n \t \r \\ \" \' and \xHH, and hexadecimal
+// digits.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace litz {
 
@@ -17,5 +22,9 @@ bool append_unescaped(std::string& out, std::string_view escaped);
 // text[position] is a double quote: appends the content of the string that begins there and returns
 // the position behind its closing quote, or npos where it is not closed or malformed.
 size_t unescape_quoted(std::string_view text, size_t position, std::string& out);
+
+// Two lower-case digits a byte; nullopt where the text is something else.
+std::string print_hex(std::span<const std::byte> bytes);
+std::optional<std::vector<std::byte>> parse_hex(std::string_view text);
 
 }  // namespace litz

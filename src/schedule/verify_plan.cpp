@@ -1,0 +1,354 @@
+// The invariants of a Plan.
+//
+// Kernels
+//   S1   Loops have a variable and an extent of size symbols; without reductions there are no inner
+//        loops and one stage.
+//   S2   Every load and store has one coordinate, over the kernel's loop variables, size symbols
+//        and the runtime indices that it has operands for.
+//   S3   A reduction exists where kReduced names it. What uses it is in a later stage; what uses a
+//        running one, in its own stage or later. A store outside the inner loops uses neither them
+//        nor a running reduction.
+//   S4   A store's value has its buffer's dtype, and buffers that are not inputs are stored without
+//        accumulating, except by a kernel that runs in order.
+//   S5   `reads` and `writes` are the buffers that the expressions load and the stores write.
+// Steps
+//   S6   Every kernel is one step, and every step is a kernel or a library op.
+//   S7   A buffer is in memory when a step reads it: an input, a constant, or written by a step
+//        before.
+//   S8   A buffer that a step reads or writes has a storage of the kind that fits it; an output of
+//        the program is written.
+// Memory
+//   S9   Buffers of the workspace that are alive in one step share no bytes, except that a kernel
+//        without reductions may write an element over the one that it alone reads there, of an
+//        operand that dies with it.
+//   S10  A buffer of the workspace starts at a multiple of 64 bytes and ends within the workspace.
+#include "schedule/verify_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Plan& plan) : plan_(plan), program_(*plan.program) {}
+
+  std::vector<std::string> run() {
+    for (uint32_t i = 0; i < plan_.kernels.size(); ++i) {
+      where_ = "kernel " + std::to_string(i);
+      check_kernel(plan_.kernels[KernelId(i)]);
+    }
+    check_steps();
+    if (faults_.empty()) check_memory();
+    return std::move(faults_);
+  }
+
+ private:
+  void require(bool condition, int number, const std::string& message) {
+    if (!condition)
+      faults_.push_back("S" + std::to_string(number) + ": " + where_ + ": " + message);
+  }
+  const std::string& name(BufferId id) const { return program_.buffer(id).name; }
+
+  // ---- kernels ----
+
+  void check_kernel(const Kernel& kernel) {
+    inner_.clear();
+    std::set<uint32_t> variables;
+    for (const std::vector<KernelLoop>* loops : {&kernel.outer, &kernel.inner}) {
+      for (const KernelLoop& loop : *loops) {
+        require(loop.variable.is_symbol() && loop.variable.extent() == loop.extent, 1,
+                "a loop has no variable of its extent");
+        require(variables.insert(loop.variable.id()).second, 1,
+                "two loops over " + to_string(loop.variable));
+        if (loops == &kernel.inner) inner_.push_back(loop.variable);
+      }
+    }
+    require(!kernel.reductions.empty() || (kernel.inner.empty() && kernel.num_stages == 1), 1,
+            "inner loops or stages without a reduction");
+    variables_ = std::move(variables);
+    std::vector<Expr> roots;
+    for (const KernelReduction& reduction : kernel.reductions) {
+      check_value(kernel, reduction.value, reduction.stage, true);
+      if (reduction.position.valid()) check_index(reduction.position, 0);
+      require(reduction.stage < kernel.num_stages, 3, "a reduction in a stage that is not there");
+      roots.push_back(reduction.value);
+    }
+    for (const KernelStore& store : kernel.stores) {
+      check_store(kernel, store);
+      roots.push_back(store.value);
+      roots.insert(roots.end(), store.runtime_indices.begin(), store.runtime_indices.end());
+    }
+    check_lists(kernel, roots);
+  }
+
+  void check_index(Index index, size_t num_runtime) {
+    for (Index symbol : free_symbols(index)) {
+      const bool known =
+          symbol.symbol_kind() == SymbolKind::kSize || variables_.contains(symbol.id()) ||
+          (symbol.symbol_kind() == SymbolKind::kIndirect && symbol.symbol_number() < num_runtime);
+      require(known, 2, to_string(index) + " uses " + std::string(symbol.symbol_name()));
+    }
+  }
+
+  void check_value(const Kernel& kernel, Expr root, uint32_t stage, bool inner) {
+    const auto check = [&](Index index, size_t num_runtime) {
+      check_index(index, num_runtime);
+      for (Index variable : inner_) {
+        require(inner || !index.depends_on(variable), 3,
+                "a store outside the inner loops uses " + to_string(variable));
+      }
+    };
+    visit_postorder({&root, 1}, [&](Expr e) {
+      if (e.op() == ExprOp::kLoad) {
+        require(e.coordinates().size() == 1, 2, "a load of " + name(e.buffer()) + " by position");
+        for (Index coordinate : e.coordinates()) check(coordinate, e.operands().size());
+      } else if (e.op() == ExprOp::kIndexValue || e.op() == ExprOp::kCheckIndex) {
+        check(e.index(), 0);
+      } else if (e.op() == ExprOp::kReduced) {
+        check_reduced(kernel, e.number(), stage, inner);
+      }
+    });
+  }
+
+  void check_reduced(const Kernel& kernel, uint32_t number, uint32_t stage, bool inner) {
+    if (number >= kernel.reductions.size()) {
+      require(false, 3, "reduction " + std::to_string(number) + " does not exist");
+      return;
+    }
+    const KernelReduction& reduction = kernel.reductions[number];
+    const uint32_t known_in = reduction.stage + (reduction.running ? 0 : 1);
+    require(inner ? stage >= known_in : !reduction.running, 3,
+            "reduction " + std::to_string(number) + " is used before it is known");
+  }
+
+  void check_store(const Kernel& kernel, const KernelStore& store) {
+    const Buffer& buffer = program_.buffer(store.buffer);
+    check_index(store.offset, store.runtime_indices.size());
+    require(store.stage < kernel.num_stages || !store.inner, 3,
+            "a store in a stage that is not there");
+    check_value(kernel, store.value, store.stage, store.inner || kernel.inner.empty());
+    for (Expr index : store.runtime_indices)
+      check_value(kernel, index, store.stage, store.inner || kernel.inner.empty());
+    require(store.value.dtype() == buffer.dtype, 4,
+            "a " + std::string(to_string(store.value.dtype())) + " is stored in " + buffer.name);
+    require(store.mode == StoreMode::kStore || kernel.sequential, 4,
+            buffer.name + " is accumulated in parallel");
+  }
+
+  void check_lists(const Kernel& kernel, const std::vector<Expr>& roots) {
+    std::set<BufferId> loaded;
+    std::set<BufferId> stored;
+    visit_postorder(roots, [&](Expr e) {
+      if (e.op() == ExprOp::kLoad) loaded.insert(e.buffer());
+    });
+    for (const KernelStore& store : kernel.stores) stored.insert(store.buffer);
+    require(std::set<BufferId>(kernel.reads.begin(), kernel.reads.end()) == loaded, 5,
+            "`reads` is not what is loaded");
+    require(std::set<BufferId>(kernel.writes.begin(), kernel.writes.end()) == stored, 5,
+            "`writes` is not what is stored");
+  }
+
+  // ---- steps ----
+
+  void check_steps() {
+    std::vector<bool> written(program_.buffers().size(), false);
+    std::vector<bool> ran(plan_.kernels.size(), false);
+    first_.assign(program_.buffers().size(), UINT32_MAX);
+    last_.assign(program_.buffers().size(), 0);
+    for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
+      where_ = "step " + std::to_string(step);
+      std::vector<BufferId> reads;
+      std::vector<BufferId> writes;
+      if (const auto* kernel = std::get_if<KernelId>(&plan_.steps[step].v)) {
+        require(!ran[kernel->value], 6, "kernel " + std::to_string(kernel->value) + " runs twice");
+        ran[kernel->value] = true;
+        reads = plan_.kernels[*kernel].reads;
+        writes = plan_.kernels[*kernel].writes;
+      } else {
+        const Operation& operation =
+            program_.operations()[std::get<OperationId>(plan_.steps[step].v)];
+        require(std::holds_alternative<ExternKernel>(operation.v), 6, "not a library op");
+        reads = buffers_read(operation);
+        writes = buffers_written(operation);
+      }
+      for (BufferId id : reads) {
+        const BufferKind kind = program_.buffer(id).kind;
+        require(kind == BufferKind::kInput || kind == BufferKind::kConstant || written[id.value], 7,
+                name(id) + " is read before it is written");
+        touch(id, step);
+      }
+      for (BufferId id : writes) {
+        written[id.value] = true;
+        touch(id, step);
+      }
+    }
+    where_ = "plan";
+    for (size_t i = 0; i < ran.size(); ++i)
+      require(ran[i], 6, "kernel " + std::to_string(i) + " never runs");
+    for (const ProgramOutput& output : program_.outputs) {
+      const auto* view = std::get_if<BufferView>(&output.v);
+      if (view == nullptr) continue;
+      const BufferKind kind = program_.buffer(view->buffer).kind;
+      require(kind == BufferKind::kInput || kind == BufferKind::kConstant ||
+                  written[view->buffer.value],
+              8, "output " + name(view->buffer) + " is never written");
+    }
+  }
+
+  void touch(BufferId id, uint32_t step) {
+    first_[id.value] = std::min(first_[id.value], step);
+    last_[id.value] = std::max(last_[id.value], step);
+    const Storage::Kind kind = plan_.storage[id].kind;
+    bool fits = false;
+    switch (program_.buffer(id).kind) {
+      case BufferKind::kInput:
+        fits = kind == Storage::Kind::kInput;
+        break;
+      case BufferKind::kConstant:
+        fits = kind == Storage::Kind::kConstant;
+        break;
+      case BufferKind::kExtern:
+        fits = kind == Storage::Kind::kHost;
+        break;
+      case BufferKind::kComputed:
+        fits = kind == Storage::Kind::kWorkspace || kind == Storage::Kind::kOutput;
+        break;
+    }
+    require(fits, 8, name(id) + " has no storage of its kind");
+  }
+
+  // ---- memory ----
+
+  // Offsets of one base (what is symbolic in them) are compared as numbers.
+  struct Range {
+    int64_t begin = 0;
+    int64_t end = 0;
+    BufferId buffer;
+  };
+
+  void check_memory() {
+    std::vector<std::vector<BufferId>> starting(plan_.steps.size());
+    std::vector<std::vector<BufferId>> ending(plan_.steps.size());
+    where_ = "workspace";
+    for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
+      const BufferId id(i);
+      if (plan_.storage[id].kind != Storage::Kind::kWorkspace || first_[i] == UINT32_MAX) continue;
+      check_bounds(id);
+      starting[first_[i]].push_back(id);
+      ending[last_[i]].push_back(id);
+    }
+    for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
+      where_ = "step " + std::to_string(step);
+      for (BufferId id : starting[step]) occupy(id, step);
+      for (BufferId id : ending[step]) vacate(id);
+    }
+  }
+
+  void check_bounds(BufferId id) {
+    const Storage& storage = plan_.storage[id];
+    if (!storage.offset_bytes.is_constant() || !plan_.workspace_bytes.is_constant()) return;
+    require(storage.offset_bytes.constant() >= 0 && storage.offset_bytes.constant() % 64 == 0, 10,
+            name(id) + " starts at " + to_string(storage.offset_bytes));
+    if (!storage.size_bytes.is_constant()) return;
+    require(storage.offset_bytes.constant() + storage.size_bytes.constant() <=
+                plan_.workspace_bytes.constant(),
+            10, name(id) + " ends behind the workspace");
+  }
+
+  Range range_of(BufferId id) const {
+    const Storage& storage = plan_.storage[id];
+    const int64_t begin = constant_part(storage.offset_bytes);
+    // A symbolic size takes at least a byte.
+    const int64_t size = storage.size_bytes.is_constant() ? storage.size_bytes.constant() : 1;
+    return {begin, begin + size, id};
+  }
+  static int64_t constant_part(Index offset) {
+    if (offset.is_constant()) return offset.constant();
+    return offset.kind() == IndexKind::kSum ? offset.sum_constant() : 0;
+  }
+  std::multimap<int64_t, Range>& ranges_of(BufferId id) {
+    const Index offset = plan_.storage[id].offset_bytes;
+    return alive_[(offset - constant_part(offset)).id()];
+  }
+
+  void occupy(BufferId id, uint32_t step) {
+    const Range range = range_of(id);
+    if (range.begin == range.end) return;
+    std::multimap<int64_t, Range>& ranges = ranges_of(id);
+    // Ranges that are alive do not overlap but where one takes over another, so that the neighbours
+    // are all that can.
+    auto at = ranges.upper_bound(range.begin);
+    for (int before = 0; before < 2 && at != ranges.begin(); ++before) --at;
+    for (; at != ranges.end() && at->first < range.end; ++at) {
+      const Range& other = at->second;
+      if (other.end <= range.begin) continue;
+      require(takes_over(id, other.buffer, step), 9,
+              name(id) + " and " + name(other.buffer) + " share bytes");
+    }
+    ranges.emplace(range.begin, range);
+  }
+
+  void vacate(BufferId id) {
+    std::multimap<int64_t, Range>& ranges = ranges_of(id);
+    const auto [begin, end] = ranges.equal_range(range_of(id).begin);
+    for (auto at = begin; at != end; ++at) {
+      if (at->second.buffer != id) continue;
+      ranges.erase(at);
+      return;
+    }
+  }
+
+  bool takes_over(BufferId id, BufferId donor, uint32_t step) const {
+    const auto* kernel_id = std::get_if<KernelId>(&plan_.steps[step].v);
+    if (kernel_id == nullptr || last_[donor.value] != step) return false;
+    const Kernel& kernel = plan_.kernels[*kernel_id];
+    if (!kernel.reductions.empty() || kernel.sequential ||
+        std::find(kernel.writes.begin(), kernel.writes.end(), donor) != kernel.writes.end())
+      return false;
+    if (plan_.storage[donor].offset_bytes != plan_.storage[id].offset_bytes ||
+        size_of(program_.buffer(donor).dtype) != size_of(program_.buffer(id).dtype))
+      return false;
+    Index offset;
+    std::vector<Expr> roots;
+    for (const KernelStore& store : kernel.stores) {
+      roots.push_back(store.value);
+      roots.insert(roots.end(), store.runtime_indices.begin(), store.runtime_indices.end());
+      if (store.buffer != id) continue;
+      if (offset.valid() || !store.runtime_indices.empty()) return false;
+      offset = store.offset;
+    }
+    bool only_there = offset.valid();
+    visit_postorder(roots, [&](Expr e) {
+      if (e.op() != ExprOp::kLoad || e.buffer() != donor) return;
+      only_there = only_there && e.operands().empty() && e.coordinates()[0] == offset;
+    });
+    return only_there;
+  }
+
+  const Plan& plan_;
+  const Program& program_;
+  std::string where_;
+  std::vector<std::string> faults_;
+  std::set<uint32_t> variables_;  // of the kernel at hand, by id
+  std::vector<Index> inner_;
+  std::vector<uint32_t> first_;  // step that touches the buffer first
+  std::vector<uint32_t> last_;
+  std::map<uint32_t, std::multimap<int64_t, Range>> alive_;  // by base
+};
+
+}  // namespace
+
+std::vector<std::string> find_plan_faults(const Plan& plan) { return Verifier(plan).run(); }
+
+void verify_plan(const Plan& plan) {
+  std::string text;
+  for (const std::string& fault : find_plan_faults(plan)) text += "\n  " + fault;
+  if (!text.empty()) throw InternalError("invalid plan:" + text);
+}
+
+}  // namespace litz

@@ -1,0 +1,189 @@
+#include "schedule/fuse_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "plan_of.h"
+
+namespace litz {
+namespace {
+
+using Steps = std::vector<std::string>;
+
+ScheduleOptions without_inlining() {
+  ScheduleOptions options;
+  options.inline_producers = false;
+  return options;
+}
+
+bool says(const Plan& plan, const std::string& reason) {
+  return std::any_of(plan.not_fused.begin(), plan.not_fused.end(),
+                     [&](const NotFused& pair) { return pair.reason == reason; });
+}
+
+std::string row_sum(const std::string& name, const std::string& of) {
+  return "  reduction " + name + "[d0 < 64] over [d1 < 32] sum {\n    t0 = load " + of +
+         "[d0, d1]\n    yield t0\n  }\n";
+}
+
+TEST(FuseLoops, AValueStaysInARegister) {
+  const Plan plan = plan_of(R"(program() {
+  buffer x: f32[64] input 0
+  buffer a: f32[64]
+  buffer y: f32[64]
+  inputs (x = tensor x)
+)" + unary("a", "d0 < 64", "exp", "x[d0]") +
+                                unary("y", "d0 < 64", "sin", "a[d0]") + "  return (tensor y)\n}\n",
+                            without_inlining());
+  EXPECT_EQ(written_by_step(plan), Steps{"y"});
+  EXPECT_EQ(storage_of(plan, "a").kind, Storage::Kind::kNone);
+  EXPECT_EQ(plan.kernels[KernelId(0)].bytes_saved.constant(), 2 * 256);
+}
+
+TEST(FuseLoops, SoftmaxIsOneKernelOfThreeStages) {
+  const Plan plan =
+      plan_of(R"(program() {
+  buffer x: f32[64, 32] input 0
+  buffer e: f32[64, 32]
+  buffer s: f32[64]
+  buffer y: f32[64, 32]
+  inputs (x = tensor x)
+)" + unary("e", "d0 < 64, d1 < 32", "exp", "x[d0, d1]") +
+                  row_sum("s", "e") + binary("y", "d0 < 64, d1 < 32", "div", "e[d0, d1]", "s[d0]") +
+                  "  return (tensor y)\n}\n",
+              without_inlining());
+  ASSERT_EQ(written_by_step(plan), Steps{"y"});
+  EXPECT_EQ(plan.kernels[KernelId(0)].num_stages, 2u);
+}
+
+TEST(FuseLoops, ReadersOfTheSameMemoryShareALoop) {
+  const std::string buffers = R"(program() {
+  buffer x: f32[64] input 0
+  buffer w: f32[32] input 1
+  buffer y: f32[64]
+  buffer z: f32[64]
+  buffer v: f32[32]
+  inputs (x = tensor x, w = tensor w)
+)";
+  const Plan plan = plan_of(
+      buffers + unary("y", "d0 < 64", "exp", "x[d0]") + unary("z", "d0 < 64", "sin", "x[d0]") +
+      unary("v", "d0 < 32", "sin", "w[d0]") + "  return (tensor y, tensor z, tensor v)\n}\n");
+  EXPECT_EQ(written_by_step(plan), (Steps{"y z", "v"}));
+}
+
+TEST(FuseLoops, OtherLoopsAreAnotherKernel) {
+  // Backwards: an element is needed before it is computed.
+  const Plan plan = plan_of(R"(program() {
+  buffer x: f32[64] input 0
+  buffer a: f32[64]
+  buffer y: f32[64]
+  inputs (x = tensor x)
+)" + unary("a", "d0 < 64", "exp", "x[d0]") +
+                                binary("y", "d0 < 64", "add", "a[d0]", "a[-d0 + 63]") +
+                                "  return (tensor y)\n}\n",
+                            without_inlining());
+  EXPECT_EQ(written_by_step(plan), (Steps{"a", "y"}));
+  EXPECT_TRUE(says(plan, "it reads a value at another position than it is computed at"));
+}
+
+TEST(FuseLoops, AReshapeFuses) {
+  const Plan plan =
+      plan_of(R"(program() {
+  buffer x: f32[64] input 0
+  buffer a: f32[64]
+  buffer y: f32[8, 8]
+  inputs (x = tensor x)
+)" + unary("a", "d0 < 64", "exp", "x[d0]") +
+                  unary("y", "d0 < 8, d1 < 8", "sin", "a[8*d0 + d1]") + "  return (tensor y)\n}\n",
+              without_inlining());
+  EXPECT_EQ(written_by_step(plan), Steps{"y"});
+}
+
+TEST(FuseLoops, KernelsStopGrowing) {
+  std::string text = "program() {\n  buffer v0: f32[64] input 0\n";
+  for (int i = 1; i <= 12; ++i) text += "  buffer v" + std::to_string(i) + ": f32[64]\n";
+  text += "  inputs (v0 = tensor v0)\n";
+  for (int i = 1; i <= 12; ++i) {
+    text += unary("v" + std::to_string(i), "d0 < 64", i % 2 == 0 ? "exp" : "sin",
+                  "v" + std::to_string(i - 1) + "[d0]");
+  }
+  text += "  return (tensor v12)\n}\n";
+  ScheduleOptions options = without_inlining();
+  EXPECT_EQ(plan_of(text, options).kernels.size(), 1u);
+  options.max_kernel_nodes = 4;
+  const Plan plan = plan_of(text, options);
+  EXPECT_EQ(plan.kernels.size(), 3u);
+  EXPECT_TRUE(says(plan, "the kernel is large enough already"));
+}
+
+// Every pass over a row does again what the passes before did.
+TEST(FuseLoops, RowsAreWalkedABoundedNumberOfTimes) {
+  std::string text = "program() {\n  buffer v0: f32[64, 32] input 0\n";
+  std::string operations;
+  for (int i = 1; i <= 6; ++i) {
+    const std::string n = std::to_string(i);
+    const std::string before = "v" + std::to_string(i - 1);
+    text += "  buffer s" + n + ": f32[64]\n  buffer v" + n + ": f32[64, 32]\n";
+    operations += row_sum("s" + n, before) +
+                  binary("v" + n, "d0 < 64, d1 < 32", "sub", before + "[d0, d1]", "s" + n + "[d0]");
+  }
+  text += "  inputs (v0 = tensor v0)\n" + operations + "  return (tensor v6)\n}\n";
+  const Plan plan = plan_of(text, without_inlining());
+  EXPECT_EQ(plan.kernels.size(), 2u);
+  for (const Kernel& kernel : plan.kernels) EXPECT_LE(kernel.num_stages, 5u);
+  EXPECT_TRUE(says(plan, "the rows are walked often enough already"));
+}
+
+TEST(FuseLoops, LongRowsAreNotWalkedTwice) {
+  const std::string text = R"(program() {
+  buffer x: f32[2, 1048576] input 0
+  buffer s: f32[2]
+  buffer y: f32[2, 1048576]
+  inputs (x = tensor x)
+  reduction s[d0 < 2] over [d1 < 1048576] sum {
+    t0 = load x[d0, d1]
+    yield t0
+  }
+)" + binary("y", "d0 < 2, d1 < 1048576", "div", "x[d0, d1]", "s[d0]") +
+                           "  return (tensor y)\n}\n";
+  const Plan plan = plan_of(text);
+  EXPECT_EQ(written_by_step(plan), (Steps{"s", "y"}));
+  EXPECT_TRUE(says(plan, "the rows are too long to be walked twice from cache"));
+}
+
+// c reads a, and m, which is made from a: in a's kernel it would wait for itself.
+TEST(FuseLoops, NoCircles) {
+  const Plan plan = plan_of(R"(program() {
+  buffer x: f32[8, 8] input 0
+  buffer a: f32[8, 8]
+  buffer m: f32[8, 8] extern
+  buffer c: f32[8, 8]
+  inputs (x = tensor x)
+)" + unary("a", "d0 < 8, d1 < 8", "exp", "x[d0, d1]") +
+                                R"(
+  extern "aten::mm" {
+    argument tensor a
+    argument tensor a
+    result tensor m
+  }
+)" + binary("c", "d0 < 8, d1 < 8", "add", "a[d0, d1]", "m[d0, d1]") +
+                                "  return (tensor c)\n}\n",
+                            without_inlining());
+  EXPECT_EQ(written_by_step(plan), (Steps{"a", "aten::mm", "c"}));
+  EXPECT_TRUE(says(plan, "another value that it needs is computed later"));
+}
+
+// y needs the old x.
+TEST(FuseLoops, OverwritingWaitsForTheReaders) {
+  const Plan plan = plan_of(R"(program() {
+  buffer x: f32[64] input 0
+  buffer y: f32[64]
+  inputs (x = tensor x)
+)" + unary("y", "d0 < 64", "exp", "x[-d0 + 63]") +
+                            unary("x", "d0 < 64", "sin", "x[d0]") + "  return (tensor y)\n}\n");
+  EXPECT_EQ(written_by_step(plan), (Steps{"y", "x"}));
+}
+
+}  // namespace
+}  // namespace litz

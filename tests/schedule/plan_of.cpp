@@ -1,0 +1,70 @@
+#include "plan_of.h"
+
+#include <stdexcept>
+
+#include "ir/parse_program.h"
+#include "ir/verify_program.h"
+#include "schedule/verify_plan.h"
+
+namespace litz {
+
+Plan plan_of(std::string_view text, const ScheduleOptions& options) {
+  const auto program = std::make_shared<Program>(parse_program(text));
+  verify_program(*program);
+  Plan plan = schedule_program(program, options);
+  verify_plan(plan);
+  return plan;
+}
+
+ScheduleOptions apart() {
+  ScheduleOptions options;
+  options.fuse = false;
+  options.inline_producers = false;
+  return options;
+}
+
+BufferId buffer_named(const Plan& plan, std::string_view name) {
+  for (uint32_t i = 0; i < plan.program->buffers().size(); ++i) {
+    if (plan.program->buffer(BufferId(i)).name == name) return BufferId(i);
+  }
+  throw std::invalid_argument("no buffer " + std::string(name));
+}
+
+const Storage& storage_of(const Plan& plan, std::string_view buffer) {
+  return plan.storage[buffer_named(plan, buffer)];
+}
+
+int64_t offset_of(const Plan& plan, std::string_view buffer) {
+  const Storage& storage = storage_of(plan, buffer);
+  return storage.kind == Storage::Kind::kWorkspace ? storage.offset_bytes.constant() : -1;
+}
+
+std::vector<std::string> written_by_step(const Plan& plan) {
+  std::vector<std::string> steps;
+  for (const Step& step : plan.steps) {
+    std::string names;
+    if (const auto* kernel = std::get_if<KernelId>(&step.v)) {
+      for (BufferId id : plan.kernels[*kernel].writes)
+        names += (names.empty() ? "" : " ") + plan.program->buffer(id).name;
+    } else {
+      const Operation& operation = plan.program->operations()[std::get<OperationId>(step.v)];
+      names = std::get<ExternKernel>(operation.v).name;
+    }
+    steps.push_back(names);
+  }
+  return steps;
+}
+
+std::string unary(const std::string& name, const std::string& loops, const std::string& op,
+                  const std::string& load) {
+  return "  pointwise " + name + "[" + loops + "] {\n    t0 = load " + load + "\n    t1 = " + op +
+         " t0\n    yield t1\n  }\n";
+}
+
+std::string binary(const std::string& name, const std::string& loops, const std::string& op,
+                   const std::string& first, const std::string& second) {
+  return "  pointwise " + name + "[" + loops + "] {\n    t0 = load " + first + "\n    t1 = load " +
+         second + "\n    t2 = " + op + " t0, t1\n    yield t2\n  }\n";
+}
+
+}  // namespace litz

@@ -1,0 +1,146 @@
+#include "schedule/verify_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "plan_of.h"
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+// Three kernels: a and b live in the workspace, y is the output.
+Plan chain() {
+  return plan_of(R"(program() {
+  buffer x: f32[64] input 0
+  buffer a: f32[64]
+  buffer b: f32[64]
+  buffer y: f32[64]
+  inputs (x = tensor x)
+)" + unary("a", "d0 < 64", "exp", "x[d0]") +
+                     unary("b", "d0 < 64", "sin", "a[-d0 + 63]") +
+                     unary("y", "d0 < 64", "sin", "b[d0]") + "  return (tensor y)\n}\n",
+                 apart());
+}
+
+Plan row_sums() {
+  return plan_of(R"(program() {
+  buffer x: f32[8, 8] input 0
+  buffer s: f32[8]
+  buffer y: f32[8, 8]
+  inputs (x = tensor x)
+  reduction s[d0 < 8] over [d1 < 8] sum {
+    t0 = load x[d0, d1]
+    yield t0
+  }
+)" + binary("y", "d0 < 8, d1 < 8", "add", "x[d0, d1]", "s[d0]") +
+                 "  return (tensor y, tensor s)\n}\n");
+}
+
+// Whether some fault has this number.
+testing::AssertionResult has_fault(const Plan& plan, int number) {
+  std::string all;
+  const std::string start = "S" + std::to_string(number) + ": ";
+  for (const std::string& fault : find_plan_faults(plan)) {
+    if (fault.starts_with(start)) return testing::AssertionSuccess();
+    all += "\n" + fault;
+  }
+  return testing::AssertionFailure() << "no fault " << number << " among" << all;
+}
+
+TEST(VerifyPlan, WhatTheSchedulerMakesIsValid) {
+  EXPECT_TRUE(find_plan_faults(chain()).empty());
+  EXPECT_TRUE(find_plan_faults(row_sums()).empty());
+}
+
+TEST(VerifyPlan, ThrowsWithTheNumber) {
+  Plan plan = chain();
+  plan.steps.pop_back();
+  try {
+    verify_plan(plan);
+    FAIL() << "it is valid";
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("S6: plan: kernel 2 never runs"), std::string::npos);
+  }
+}
+
+TEST(VerifyPlan, Loops) {
+  Plan plan = chain();
+  plan.kernels[KernelId(0)].num_stages = 2;
+  EXPECT_TRUE(has_fault(plan, 1));
+  plan = chain();
+  plan.kernels[KernelId(0)].outer.push_back(plan.kernels[KernelId(0)].outer[0]);
+  EXPECT_TRUE(has_fault(plan, 1));
+}
+
+TEST(VerifyPlan, Coordinates) {
+  Plan plan = chain();
+  IndexContext& context = plan.program->indices();
+  plan.kernels[KernelId(0)].stores[0].offset = context.variable(5, context.constant(64));
+  EXPECT_TRUE(has_fault(plan, 2));
+}
+
+TEST(VerifyPlan, Stages) {
+  Plan plan = row_sums();
+  Kernel& kernel = plan.kernels[KernelId(0)];
+  for (KernelStore& store : kernel.stores) {
+    if (store.inner) store.stage = 0;
+  }
+  EXPECT_TRUE(has_fault(plan, 3));
+  plan = row_sums();
+  for (KernelStore& store : plan.kernels[KernelId(0)].stores) store.inner = false;
+  EXPECT_TRUE(has_fault(plan, 3));
+}
+
+TEST(VerifyPlan, StoredDtypesAndModes) {
+  Plan plan = chain();
+  KernelStore& store = plan.kernels[KernelId(0)].stores[0];
+  store.value = plan.program->exprs().cast(store.value, DType::kFloat64);
+  EXPECT_TRUE(has_fault(plan, 4));
+  plan = chain();
+  plan.kernels[KernelId(0)].stores[0].mode = StoreMode::kAdd;
+  EXPECT_TRUE(has_fault(plan, 4));
+}
+
+TEST(VerifyPlan, ReadsAndWrites) {
+  Plan plan = chain();
+  plan.kernels[KernelId(1)].reads.clear();
+  EXPECT_TRUE(has_fault(plan, 5));
+}
+
+TEST(VerifyPlan, Steps) {
+  Plan plan = chain();
+  std::swap(plan.steps[0], plan.steps[1]);
+  EXPECT_TRUE(has_fault(plan, 7));
+  plan = chain();
+  plan.steps.push_back(plan.steps[0]);
+  EXPECT_TRUE(has_fault(plan, 6));
+}
+
+TEST(VerifyPlan, Storage) {
+  Plan plan = chain();
+  plan.storage[buffer_named(plan, "b")].kind = Storage::Kind::kNone;
+  EXPECT_TRUE(has_fault(plan, 8));
+}
+
+TEST(VerifyPlan, SharedBytes) {
+  Plan plan = chain();
+  // b reads a backwards.
+  plan.storage[buffer_named(plan, "b")].offset_bytes =
+      plan.storage[buffer_named(plan, "a")].offset_bytes;
+  EXPECT_TRUE(has_fault(plan, 9));
+  plan = chain();
+  plan.storage[buffer_named(plan, "b")].offset_bytes = plan.program->indices().constant(192);
+  EXPECT_TRUE(has_fault(plan, 9));
+}
+
+TEST(VerifyPlan, TheWorkspacesBounds) {
+  Plan plan = chain();
+  plan.workspace_bytes = plan.program->indices().constant(256);
+  EXPECT_TRUE(has_fault(plan, 10));
+  plan = chain();
+  plan.storage[buffer_named(plan, "b")].offset_bytes = plan.program->indices().constant(260);
+  EXPECT_TRUE(has_fault(plan, 10));
+}
+
+}  // namespace
+}  // namespace litz
