@@ -26,7 +26,7 @@ typedef enum LitzStatus {
   LITZ_INDEX_OUT_OF_RANGE =
       2, /* an index tensor holds a value outside its dimension; eager raises IndexError */
   LITZ_OUT_OF_MEMORY = 3,
-  LITZ_UNSUPPORTED = 4,     /* the host has no such library op */
+  LITZ_UNSUPPORTED = 4,         /* the host has no such library op */
   LITZ_DIVISION_BY_ZERO = 5,    /* of integers, which eager refuses */
   LITZ_INDEX_OUT_OF_BOUNDS = 6, /* as LITZ_INDEX_OUT_OF_RANGE, of an op where eager raises
                                    RuntimeError: gather and scatter */
