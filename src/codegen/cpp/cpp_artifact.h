@@ -26,6 +26,9 @@ struct CppSources {
   std::vector<OperationId> extern_ops;  // what LitzHost::call's `op` stands for
 };
 
+// "// add relu ...": the graph's nodes that a kernel came from.
+std::string origins_comment(const Kernel& kernel);
+
 struct CppArtifactOptions {
   PreludeTarget target;
   int units = 1;            // translation units at most
