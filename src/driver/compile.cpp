@@ -73,9 +73,8 @@ std::string canonical_text(const Graph& graph) {
 
 class Compilation {
  public:
-  Compilation(const Graph& graph, const Options& options,
-              const std::vector<std::string>& zig_folders)
-      : graph_(graph), options_(options), zig_folders_(zig_folders), trace_(options.trace) {}
+  Compilation(const Graph& graph, const Options& options, const HostPaths& paths)
+      : graph_(graph), options_(options), paths_(paths), trace_(options.trace) {}
 
   Compiled run() {
     check_options(options_, graph_);
@@ -279,7 +278,7 @@ class Compilation {
     HostCompilerOptions finding;
     finding.compiler = options_.compiler;
     finding.search_path = environment_variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
-    finding.zig_folders = zig_folders_;
+    finding.zig_folders = paths_.zig_folders;
     return HostCompiler::find(finding, compiler_versions());
   }
 
@@ -336,7 +335,7 @@ class Compilation {
 
   const Graph& graph_;
   const Options& options_;
-  const std::vector<std::string>& zig_folders_;
+  const HostPaths& paths_;
   Trace trace_;
   Timings timings_;
   Compiled result_;
@@ -345,10 +344,9 @@ class Compilation {
 
 }  // namespace
 
-Compiled compile_graph(const Graph& graph, const Options& options,
-                       const std::vector<std::string>& zig_folders) {
+Compiled compile_graph(const Graph& graph, const Options& options, const HostPaths& paths) {
   try {
-    return Compilation(graph, options, zig_folders).run();
+    return Compilation(graph, options, paths).run();
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& error) {
