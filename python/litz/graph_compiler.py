@@ -55,6 +55,9 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
     compiled = time.perf_counter()
     for message in result.warnings:
         _warn(message)
+    if result.left_to_eager:
+        _warn(f"graphs on this device run in eager PyTorch; {result.left_to_eager}")
+        raise UnsupportedGraph(result.left_to_eager)
     try:
         graph = _core.CompiledGraph(
             result.executable, describe_op, captured, result.info.get("places", {})

@@ -166,9 +166,15 @@ class RunPrinter {
     t.open("static i64 workspace_bytes(const LitzValue* inputs) {");
     t.line("i64 s[" + text(symbol_slots()) + "];");
     t.line("read_symbols(inputs, s);");
-    t.line("return " + index(plan_.workspace_bytes) + ";");
+    t.line("return " + index(scratch_offset() + options_.scratch_bytes) + ";");
     t.close();
     t.line("");
+  }
+
+  // Where scratch memory begins in the workspace.
+  Index scratch_offset() const {
+    if (options_.scratch_bytes == 0) return plan_.workspace_bytes;
+    return ceil_div(plan_.workspace_bytes, program_.indices().constant(256)) * 256;
   }
 
   int64_t symbol_slots() const {
@@ -325,6 +331,7 @@ class RunPrinter {
 
   void call_kernel(const KernelCall& call, const Kernel& kernel) {
     std::string line = call.function + "(host, &status";
+    if (options_.on_device) line += ", ws + " + index(scratch_offset());
     for (BufferId id : call.buffers) line += ", " + pointer(id);
     for (Index symbol : call.symbols) line += ", " + index(symbol);
     body_.line(line + ");");

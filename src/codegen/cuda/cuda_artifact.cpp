@@ -1,5 +1,6 @@
 #include "codegen/cuda/cuda_artifact.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "codegen/cpp/cpp_abi.h"
@@ -42,12 +43,14 @@ CudaProgram print_cuda_program(const Plan& plan) {
       const std::string number = std::to_string(program.kernels.size());
       const std::string name = "k" + number;
       program.kernels.push_back(name);
+      if (printed.scratch_bytes != 0) program.kernels.push_back(name + std::string(kCudaFinish));
       kernels += "\n" + origins_comment(kernel) + "\n" +
                  replace_all(printed.device_text, kCudaKernelName, name);
       program.host_text +=
           "\n" + replace_all(replace_all(printed.host_text, kCudaKernelName, name),
                              kCudaKernelNumber, number);
     }
+    program.scratch_bytes = std::max(program.scratch_bytes, printed.scratch_bytes);
     program.calls.push_back({program.kernels[found->second], std::move(printed.buffers),
                              std::move(printed.symbols), true});
   }
@@ -71,6 +74,7 @@ CppSources print_cuda_artifact(const Plan& plan, const CudaProgram& program, con
   CppRunOptions options;
   options.description = description;
   options.on_device = true;
+  options.scratch_bytes = program.scratch_bytes;
   const CppRun run = print_cpp_run(plan, program.calls, prelude, options);
   CppSources sources;
   sources.extern_ops = run.extern_ops;

@@ -16,6 +16,7 @@ struct CudaProgram {
   // For each kernel of the plan, the host function that launches it.
   std::vector<KernelCall> calls;
   std::string host_text;
+  int64_t scratch_bytes = 0;  // that one kernel at a time needs besides the plan's workspace
 };
 
 CudaProgram print_cuda_program(const Plan& plan);

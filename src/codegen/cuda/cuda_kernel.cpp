@@ -11,6 +11,7 @@ namespace litz {
 namespace {
 
 constexpr int kWarp = 32;
+constexpr int kFinishThreads = 256;  // that combine the partial results of one row
 
 std::string text(int64_t value) { return std::to_string(value); }
 
@@ -42,7 +43,15 @@ class KernelPrinter {
       print_groups();
     }
     body_.pop_scope("");
-    return assemble(body_.take_text());
+    const std::string statements = body_.take_text();
+    std::string finish;
+    if (plan_.splits > 1) {
+      body_.push_iteration_scope();
+      print_finish();
+      body_.pop_scope("");
+      finish = body_.take_text();
+    }
+    return assemble(statements, finish);
   }
 
  private:
@@ -172,9 +181,79 @@ class KernelPrinter {
     if (plan_.group > 1) leader = "member == 0";
     if (barriers()) leader = "live" + (leader.empty() ? "" : " && " + leader);
     body_.push_scope(CppBody::kNoLoop, "");
-    print_outer_stores();
+    if (plan_.splits > 1) {
+      print_partials();
+    } else {
+      print_outer_stores();
+    }
     body_.pop_scope(leader.empty() ? std::string(CppBody::kBlock) : "if (" + leader + ")");
     unbind(outer_);
+  }
+
+  // ---- rows that several groups share ----
+
+  int64_t rows() const { return count(outer_).constant(); }
+
+  // The arrays of partial results: element [split * rows + row], eight bytes apart at most.
+  void declare_partials() {
+    int64_t offset = 0;
+    for (const Accumulator& total : totals_) {
+      for (const auto& [type, name] : total.total_variables("_p")) {
+        body_.out().line(type + "* const " + name + " = (" + type + "*)(scratch + " +
+                         text(offset) + ");");
+        offset += (plan_.splits * rows() * 8 + 255) / 256 * 256;
+      }
+    }
+    scratch_bytes_ = offset;
+  }
+
+  void print_partials() {
+    declare_partials();
+    for (const Accumulator& total : totals_) {
+      const auto mine = total.total_variables("_t");
+      const auto parts = total.total_variables("_p");
+      for (size_t i = 0; i < mine.size(); ++i)
+        body_.out().line(parts[i].second + "[(i64)blockIdx.y * " + text(rows()) + " + it] = " +
+                         mine[i].second + ";");
+    }
+  }
+
+  // One block for each row.
+  void print_finish() {
+    const ThreadPlan first = plan_;
+    plan_.columns = false;
+    plan_.group = kFinishThreads;
+    plan_.groups = 1;
+    IndentedBuffer& out = body_.out();
+    out.line("const " + position_ + " it = (" + position_ + ")blockIdx.x;");
+    for (const Accumulator& total : totals_) declare_shared(total);
+    declare_partials();
+    std::vector<Accumulator*> totals;
+    for (Accumulator& total : totals_) {
+      total.declare(body_.out(), "_t");
+      totals.push_back(&total);
+    }
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (Accumulator& total : totals_) {
+      const auto other = total.total_variables("_o");
+      const auto parts = total.total_variables("_p");
+      for (size_t i = 0; i < other.size(); ++i)
+        body_.out().line("const " + other[i].first + " " + other[i].second + " = " +
+                         parts[i].second + "[(i64)part * " + text(rows()) + " + it];");
+      total.merge(body_, "_t", "_o");
+    }
+    body_.pop_scope("for (i32 part = (i32)threadIdx.x; part < " + text(first.splits) +
+                    "; part += " + text(kFinishThreads) + ")");
+    combine_rows(totals);
+    decode(outer_, "it", 1);
+    bind(outer_);
+    for (Accumulator& total : totals_)
+      body_.define_reduced(total.number(), total.total_name("_t"), false);
+    body_.push_scope(CppBody::kNoLoop, "");
+    print_outer_stores();
+    body_.pop_scope("if (threadIdx.x == 0)");
+    unbind(outer_);
+    plan_ = first;
   }
 
   // Whether groups meet at barriers of their block rather than within a warp.
@@ -227,10 +306,11 @@ class KernelPrinter {
   // The threads of the group take turns in the only inner loop.
   void print_strided_loop(uint32_t stage) {
     const size_t loop = inner_[0];
-    const std::string length = body_.index(extent(loop));
+    std::string length = body_.index(extent(loop));
     const std::string lanes = text(plan_.lanes);
     body_.push_scope(CppBody::kNoLoop, "");
-    body_.out().line(position_ + " v = member * " + lanes + ";");
+    const std::string from = open_stretch(&length, plan_.lanes);
+    body_.out().line(position_ + " v = " + from + "member * " + lanes + ";");
     open_vector(loop, "v", "");
     print_element(stage);
     body_.pop_scope("for (; v + " + lanes + " <= " + length + "; v += " +
@@ -256,7 +336,9 @@ class KernelPrinter {
   void print_flat_loop(uint32_t stage) {
     const int lanes = plan_.lanes;
     const Index all = floor_div(count(inner_), program_.indices().constant(lanes));
-    const std::string total = body_.index(all);
+    std::string total = body_.index(all);
+    body_.push_scope(CppBody::kNoLoop, "");
+    const std::string from = open_stretch(&total, 1);
     body_.push_scope(CppBody::kNoLoop, "");
     decode(inner_, "u", lanes);
     std::vector<size_t> around(inner_.begin(), inner_.end() - 1);
@@ -265,8 +347,24 @@ class KernelPrinter {
     print_element(stage);
     body_.pop_scope("");
     unbind(around);
-    body_.pop_scope("for (" + position_ + " u = member; u < " + total + "; u += " +
+    body_.pop_scope("for (" + position_ + " u = " + from + "member; u < " + total + "; u += " +
                     text(plan_.group) + ")");
+    body_.pop_scope(std::string(CppBody::kBlock));
+  }
+
+  // Where rows are split: declares this group's stretch of the iterations, a multiple of `unit`
+  // long, puts its end in place of the whole length, and returns "from + ".
+  std::string open_stretch(std::string* length, int unit) {
+    if (plan_.splits == 1) return "";
+    const std::string parts = text(int64_t{plan_.splits} * unit);
+    IndentedBuffer& out = body_.out();
+    out.line("const " + position_ + " stretch = (" + *length + " + " + parts + " - 1) / " + parts +
+             " * " + text(unit) + ";");
+    out.line("const " + position_ + " from = (" + position_ + ")blockIdx.y * stretch;");
+    out.line("const " + position_ + " to = from + stretch < " + *length + " ? from + stretch : " +
+             *length + ";");
+    *length = "to";
+    return "from + ";
   }
 
   void print_element(uint32_t stage) {
@@ -304,8 +402,12 @@ class KernelPrinter {
     if (totals.empty()) return;
     if (plan_.columns) {
       combine_columns(totals);
-      return;
+    } else {
+      combine_rows(totals);
     }
+  }
+
+  void combine_rows(const std::vector<Accumulator*>& totals) {
     combine_warp(totals, std::min(plan_.group, kWarp));
     if (plan_.group <= kWarp) return;
     IndentedBuffer& out = body_.out();
@@ -382,39 +484,52 @@ class KernelPrinter {
 
   // ---- the whole ----
 
-  CudaKernel assemble(const std::string& statements) {
+  CudaKernel assemble(const std::string& statements, const std::string& finish) {
     CudaKernel kernel;
     kernel.buffers = arguments_.buffers();
     kernel.symbols = arguments_.symbols();
+    kernel.scratch_bytes = scratch_bytes_;
     const std::string name(kCudaKernelName);
     std::string parameters;
-    std::string host_parameters = "const LitzHost* host, i32* status";
     std::string addresses;
     const auto add = [&](const std::string& type, const std::string& parameter) {
       parameters += (parameters.empty() ? "" : ", ") + type + " " + parameter;
-      host_parameters += ", " + type + " " + parameter;
       addresses += (addresses.empty() ? "&" : ", &") + parameter;
     };
+    add("char*", "scratch");
     for (size_t i = 0; i < kernel.buffers.size(); ++i)
       add("char*", "p" + text(static_cast<int64_t>(i)));
     for (size_t i = 0; i < kernel.symbols.size(); ++i)
       add("i64", "n" + text(static_cast<int64_t>(i)));
-    kernel.device_text = "extern \"C\" __global__ void __launch_bounds__(" + text(plan_.threads()) +
-                         ") " + name + "(" + parameters + ") {\n";
-    if (arguments_.checks_values())
-      kernel.device_text += "  i32 checked = 0;\n  i32* const status = &checked;\n";
-    kernel.device_text += statements + "}\n";
+    const auto function = [&](const std::string& own, int threads, const std::string& body) {
+      std::string text_ = "extern \"C\" __global__ void __launch_bounds__(" + text(threads) + ") " +
+                          own + "(" + parameters + ") {\n";
+      if (arguments_.checks_values())
+        text_ += "  i32 checked = 0;\n  i32* const status = &checked;\n";
+      return text_ + body + "}\n";
+    };
+    kernel.device_text = function(name, plan_.threads(), statements);
+    if (!finish.empty())
+      kernel.device_text +=
+          "\n" + function(name + std::string(kCudaFinish), kFinishThreads, finish);
 
-    const std::string per_block =
-        text(kernel_.inner.empty() && kernel_.reductions.empty() ? plan_.threads() : plan_.groups);
+    const bool pointwise = kernel_.inner.empty() && kernel_.reductions.empty();
+    const std::string per_block = text(pointwise ? plan_.threads() : plan_.groups);
     IndentedBuffer h;
-    h.open("static void " + name + "(" + host_parameters + ") {");
+    h.open("static void " + name + "(const LitzHost* host, i32* status, " + parameters + ") {");
     h.line("const i64 total = " + total_ + ";");
     h.line("if (*status != 0 || total <= 0) return;");
-    h.line("const i64 grid[3] = {(total + " + per_block + " - 1) / " + per_block + ", 1, 1};");
-    h.line("void* arguments[] = {" + (addresses.empty() ? "0" : addresses) + "};");
+    h.line("void* arguments[] = {" + addresses + "};");
+    h.line("const i64 grid[3] = {(total + " + per_block + " - 1) / " + per_block + ", " +
+           text(plan_.splits) + ", 1};");
     h.line("*status = host->launch(host->self, " + std::string(kCudaKernelNumber) + ", grid, " +
            text(plan_.threads()) + ", 0, arguments);");
+    if (!finish.empty()) {
+      h.line("const i64 finish_grid[3] = {total, 1, 1};");
+      h.line("if (*status == 0) *status = host->launch(host->self, " +
+             std::string(kCudaKernelNumber) + " + 1, finish_grid, " + text(kFinishThreads) +
+             ", 0, arguments);");
+    }
     h.close();
     kernel.host_text = h.text();
     return kernel;
@@ -432,6 +547,7 @@ class KernelPrinter {
   std::vector<size_t> inner_;
   std::vector<Accumulator> accumulators_;  // of a thread: lanes wide
   std::vector<Accumulator> totals_;        // of the group: scalars
+  int64_t scratch_bytes_ = 0;
   std::string total_;                      // groups, or vectors where there are no inner loops
 };
 

@@ -17,6 +17,9 @@ constexpr int64_t kTurns = 4;          // vectors that each thread of a large gr
 constexpr int kVectorBytes = 16;       // of memory in one access
 constexpr int kMostLanes = 8;
 constexpr int kColumnWidth = 32;
+constexpr int64_t kFewBlocks = 256;    // rows are split where they make fewer blocks
+constexpr int64_t kManyBlocks = 1024;  // ... into about so many
+constexpr int64_t kLongRow = 16384;    // ... and are longer than this
 
 // An upper bound of |e| and of every partial result while it is computed; saturates.
 double magnitude(Index e) {
@@ -134,6 +137,31 @@ bool walks_columns(KernelAnalysis& analysis, const Program& program) {
   return score > 0;
 }
 
+// One stage that only reduces, with constant extents.
+bool can_split(KernelAnalysis& analysis) {
+  const Kernel& kernel = analysis.kernel();
+  if (kernel.num_stages != 1 || kernel.sequential) return false;
+  for (const KernelStore& store : kernel.stores) {
+    if (store.inner || store.mode != StoreMode::kStore) return false;
+  }
+  for (size_t i = 0; i < analysis.num_loops(); ++i) {
+    if (!analysis.extent(i).is_constant()) return false;
+  }
+  return true;
+}
+
+int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iterations) {
+  if (!can_split(analysis) || iterations < kLongRow || plan.group == 1) return 1;
+  int64_t rows = 1;
+  for (size_t i = 0; i < analysis.kernel().outer.size(); ++i)
+    rows *= analysis.extent(i).constant();
+  const int64_t blocks = (rows + plan.groups - 1) / plan.groups;
+  if (rows == 0 || blocks >= kFewBlocks) return 1;
+  const int64_t turns = int64_t{plan.group} * plan.lanes * kTurns;
+  return static_cast<int>(
+      std::clamp<int64_t>(std::min(kManyBlocks / blocks, iterations / turns), 1, kManyBlocks));
+}
+
 int power_of_two(int64_t value) {
   return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, value))));
 }
@@ -171,6 +199,7 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
     plan.groups = kColumnWidth;
     plan.group = std::clamp(power_of_two(iterations / 8), 1, 32);
     if (plan.group < 4) plan.groups = kBlock / plan.group;
+    plan.splits = splits_of(analysis, plan, iterations);
     return plan;
   }
   plan.vector_loop = analysis.num_loops() - 1;
@@ -187,6 +216,7 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
   }
   plan.groups = std::max(1, kBlock / plan.group);
   if (plan.group > 32) plan.groups = 1;
+  plan.splits = splits_of(analysis, plan, iterations);
   return plan;
 }
 

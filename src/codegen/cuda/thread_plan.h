@@ -20,6 +20,9 @@ struct ThreadPlan {
   int lanes = 1;      // consecutive elements that a thread takes at once
   size_t vector_loop = SIZE_MAX;  // the loop they are of, the last outer or the last inner one
   bool narrow = false;            // all positions and offsets fit 32 bits
+  // Above 1, so many groups share the inner loops of one row, each a stretch of the last but the
+  // vector loop; a second kernel combines what they made.
+  int splits = 1;
 
   int threads() const { return group * groups; }
 };
