@@ -119,6 +119,13 @@ int lanes_along(KernelAnalysis& analysis, const Program& program, size_t loop) {
   return static_cast<int>(std::clamp<int64_t>(kVectorBytes / smallest, 1, kMostLanes));
 }
 
+// The most lanes, up to these, that leave no tail.
+int dividing(int lanes, Index length) {
+  if (!length.is_constant()) return 1;
+  while (lanes > 1 && length.constant() % lanes != 0) lanes /= 2;
+  return lanes;
+}
+
 // Reads along the inner loop jump, while those along the outer one do not.
 bool walks_columns(KernelAnalysis& analysis, const Program& program) {
   const Kernel& kernel = analysis.kernel();
@@ -178,11 +185,8 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
     if (!kernel.outer.empty()) {
       plan.vector_loop = kernel.outer.size() - 1;
       plan.lanes = lanes_along(analysis, program, plan.vector_loop);
-      const Index length = analysis.extent(plan.vector_loop);
       // A tail of its own only where it is the only loop.
-      if (kernel.outer.size() > 1 &&
-          !(length.is_constant() && length.constant() % plan.lanes == 0))
-        plan.lanes = 1;
+      if (kernel.outer.size() > 1) plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
     }
     return plan;
   }
@@ -204,9 +208,7 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
   }
   plan.vector_loop = analysis.num_loops() - 1;
   plan.lanes = lanes_along(analysis, program, plan.vector_loop);
-  const Index length = analysis.extent(plan.vector_loop);
-  if (kernel.inner.size() > 1 && !(length.is_constant() && length.constant() % plan.lanes == 0))
-    plan.lanes = 1;
+  if (kernel.inner.size() > 1) plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
   if (iterations <= kThreadRow) {
     plan.lanes = 1;
   } else if (iterations <= kWarpRow) {
