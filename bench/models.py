@@ -5,7 +5,7 @@ Errors are norm(result - reference) / norm(reference) against eager PyTorch in f
 own. A compiled model passes when its error is at most twice eager's own plus 1e-7. Training compares loss and gradients
 of one step (forward and backward). There a sign that differs in the last digit opens or closes a ReLU, and one such
 element moves a gradient by more than all rounding: so a step is judged by the median over --seeds sets of weights.
-Graphs, kernels and fallbacks are what the backend reports of itself.
+Graphs, kernels and fallbacks are what the backend reports of itself. The caches on disk are empty at the start.
 """
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ import os
 import platform
 import statistics
 import sys
+import tempfile
 import time
 from typing import Any
+
+# Before torch is loaded: first calls are to find empty caches.
+CACHES = tempfile.TemporaryDirectory(prefix="litz-bench-")
+os.environ.update(TORCHINDUCTOR_CACHE_DIR=f"{CACHES.name}/inductor", LITZ_CACHE_DIR=f"{CACHES.name}/litz")
 
 import torch
 

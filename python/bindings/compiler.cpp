@@ -43,7 +43,8 @@ std::map<std::string, OptionValue> read_options(const nb::dict& given) {
   return options;
 }
 
-// (path, report as JSON, warnings, program): either a path, or a program to be interpreted.
+// (path, report as JSON, warnings, program, why it is left to eager): a path, a program to be
+// interpreted, or a reason.
 nb::tuple compile(GraphBuilder& builder, const nb::dict& given, HostPaths& paths) {
   const Options options = make_options(read_options(given), environment_variable);
   Compiled compiled;
@@ -53,7 +54,8 @@ nb::tuple compile(GraphBuilder& builder, const nb::dict& given, HostPaths& paths
   }
   // nanobind knows no pointers to constants; nothing in Python changes a program.
   const auto program = std::const_pointer_cast<Program>(compiled.program);
-  return nb::make_tuple(compiled.path, compiled.info, compiled.warnings, program);
+  return nb::make_tuple(compiled.path, compiled.info, compiled.warnings, program,
+                        compiled.left_to_eager);
 }
 
 std::string option_table() {

@@ -25,6 +25,8 @@ class CompileResult:
     warnings: tuple[str, ...] = ()
     """Sentences, each with its details behind a semicolon."""
     program: _core.Program | None = None
+    left_to_eager: str = ""
+    """Why this machine cannot compile the graph at all; the other fields are empty then."""
 
     @property
     def executable(self) -> str | _core.Program:
@@ -39,8 +41,8 @@ def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> Co
     reproducer file, for a fault in Litz.
     """
     paths = _core.HostPaths(_package_folders(), nvrtc_folders(), device_target(builder.device))
-    path, info, warnings, program = _core.compile_graph(builder, dict(options), paths)
-    return CompileResult(path, json.loads(info), tuple(warnings), program)
+    path, info, warnings, program, left = _core.compile_graph(builder, dict(options), paths)
+    return CompileResult(path, json.loads(info or "{}"), tuple(warnings), program, left)
 
 
 def device_target(device: str) -> _core.DeviceTarget:

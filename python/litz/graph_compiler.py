@@ -55,15 +55,13 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
     compiled = time.perf_counter()
     for message in result.warnings:
         _warn(message)
-    on_cpu = builder.device == "cpu"
-    if result.program is not None and not on_cpu:
-        raise UnsupportedGraph(
-            f"it is on {builder.device}, where nothing interprets it: {result.info.get('interpreted')}"
-        )
+    if result.left_to_eager:
+        _warn(f"graphs on this device run in eager PyTorch; {result.left_to_eager}")
+        raise UnsupportedGraph(result.left_to_eager)
     try:
         graph = _load(result, captured, builder.device)
     except LitzUserError as error:
-        if not on_cpu:
+        if builder.device != "cpu":
             _warn(f"a graph runs in eager PyTorch; {error}")
             raise UnsupportedGraph(str(error)) from error
         _warn(f"a graph runs in the interpreter, which is slow; {error}")

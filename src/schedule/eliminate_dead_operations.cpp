@@ -7,13 +7,27 @@
 namespace litz {
 namespace {
 
-bool is_root(const Program& program, const Operation& operation) {
-  if (const auto* library = std::get_if<ExternKernel>(&operation.v)) {
-    if (library->has_side_effects || !library->mutated.empty()) return true;
-  }
+bool is_empty(const Buffer& buffer) {
+  return std::any_of(buffer.sizes.begin(), buffer.sizes.end(),
+                     [](Index size) { return size.is_constant(0); });
+}
+
+bool computes_elements(const Program& program, const Operation& operation) {
   const std::vector<BufferId> written = buffers_written(operation);
   return std::any_of(written.begin(), written.end(),
-                     [&](BufferId id) { return program.buffer(id).kind == BufferKind::kInput; });
+                     [&](BufferId id) { return !is_empty(program.buffer(id)); });
+}
+
+// Whether the operation must run, given the buffers that others need.
+bool is_live(const Program& program, const Operation& operation, const std::vector<bool>& needed) {
+  const auto* library = std::get_if<ExternKernel>(&operation.v);
+  if (library != nullptr && (library->has_side_effects || !library->mutated.empty())) return true;
+  const std::vector<BufferId> written = buffers_written(operation);
+  return std::any_of(written.begin(), written.end(), [&](BufferId id) {
+    const Buffer& buffer = program.buffer(id);
+    if (library == nullptr && is_empty(buffer)) return false;
+    return needed[id.value] || buffer.kind == BufferKind::kInput;
+  });
 }
 
 }  // namespace
@@ -32,9 +46,8 @@ std::vector<OperationId> live_operations(const Program& program,
   for (size_t i = program.operations().size(); i-- > 0;) {
     const OperationId id(static_cast<uint32_t>(i));
     const Operation& operation = program.operations()[id];
-    bool keep = is_root(program, operation) || (!inside[i] && has_checks(operation));
-    for (BufferId written : buffers_written(operation)) keep = keep || needed[written.value];
-    if (!keep) continue;
+    const bool checks = !inside[i] && has_checks(operation) && computes_elements(program, operation);
+    if (!is_live(program, operation, needed) && !checks) continue;
     for (BufferId read : buffers_read(operation)) needed[read.value] = true;
     live.push_back(id);
   }

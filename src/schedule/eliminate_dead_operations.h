@@ -1,5 +1,6 @@
-// Removes operations whose results nobody reads. Outputs of the program, mutated inputs, library
-// ops with side effects and checks that eager would do are roots.
+// Removes operations whose results nobody reads, and loops that compute no element: those that
+// follow may count on every loop being walked. Outputs of the program, mutated inputs, library ops
+// with side effects and checks that eager would do are roots.
 #pragma once
 
 #include "schedule/inline_producers.h"

@@ -43,10 +43,10 @@ struct Written {
 
 struct GroupState {
   int nodes = 0;
-  std::unordered_map<uint32_t, Written> written;
-  std::unordered_map<uint32_t, std::vector<Index>>
+  std::unordered_map<BufferId, Written> written;
+  std::unordered_map<BufferId, std::vector<Index>>
       reads;  // buffer -> one position it is read at, over the group's variables
-  std::unordered_set<uint32_t>
+  std::unordered_set<BufferId>
       scattered_reads;  // buffers read at more than one position, or at runtime positions
   bool has_consumers = false;
 };
@@ -63,7 +63,7 @@ bool depends_on_any(Index expression, std::span<const Index> variables) {
                      [&](Index v) { return v.is_symbol() && expression.depends_on(v); });
 }
 
-void make_unique(std::vector<uint32_t>& groups) {
+void make_unique(std::vector<GroupId>& groups) {
   std::sort(groups.begin(), groups.end());
   groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
 }
@@ -96,7 +96,7 @@ class Fuser {
  public:
   Fuser(const Program& program, const ScheduleOptions& options)
       : program_(program), options_(options), context_(program.indices()) {
-    result_.group_of_buffer.assign(program.buffers().size(), kNoGroup);
+    result_.group_of_buffer.resize(program.buffers().size());
   }
 
   FusionResult run(const std::vector<OperationId>& operations) {
@@ -114,7 +114,7 @@ class Fuser {
     bool reduction = false;
     int nodes = 0;
     std::vector<Access> accesses;
-    std::vector<uint32_t> producers;  // groups, each once
+    std::vector<GroupId> producers;  // each once
   };
 
   void visit(OperationId id) {
@@ -152,19 +152,18 @@ class Fuser {
     return c;
   }
 
-  std::vector<uint32_t> producers_of(const Operation& operation) {
-    std::vector<uint32_t> groups;
-    for (BufferId read : buffers_read(operation))
-      groups.push_back(result_.group_of_buffer[read.value]);
+  std::vector<GroupId> producers_of(const Operation& operation) {
+    std::vector<GroupId> groups;
+    for (BufferId read : buffers_read(operation)) groups.push_back(result_.group_of_buffer[read]);
     for (BufferId written : buffers_written(operation)) {
       // Overwriting waits for everybody who reads or writes the old value.
-      groups.push_back(result_.group_of_buffer[written.value]);
+      groups.push_back(result_.group_of_buffer[written]);
       if (!overwrites(operation, written)) continue;
-      const auto readers = readers_.find(written.value);
+      const auto readers = readers_.find(written);
       if (readers != readers_.end())
         groups.insert(groups.end(), readers->second.begin(), readers->second.end());
     }
-    std::erase(groups, kNoGroup);
+    std::erase(groups, GroupId());
     make_unique(groups);
     return groups;
   }
@@ -178,19 +177,19 @@ class Fuser {
 
   void place(Candidate c) {
     if (options_.fuse) {
-      std::vector<uint32_t> near = c.producers;
-      std::sort(near.begin(), near.end(), [&](uint32_t a, uint32_t b) {
+      std::vector<GroupId> near = c.producers;
+      std::sort(near.begin(), near.end(), [&](GroupId a, GroupId b) {
         return std::pair(result_.groups[a].level, a) > std::pair(result_.groups[b].level, b);
       });
       if (near.size() > kMaxCandidates) near.resize(kMaxCandidates);
       std::string reason;
-      for (uint32_t group : near) {
+      for (GroupId group : near) {
         if (try_join(group, c, &reason)) return;
         note_not_fused(group, c, reason);
       }
-      std::vector<uint32_t> beside;
+      std::vector<GroupId> beside;
       for (const Access& access : c.accesses) {
-        const auto found = latest_reader_.find(access.buffer.value);
+        const auto found = latest_reader_.find(access.buffer);
         if (found != latest_reader_.end() &&
             std::find(near.begin(), near.end(), found->second) == near.end() &&
             std::find(beside.begin(), beside.end(), found->second) == beside.end()) {
@@ -198,11 +197,11 @@ class Fuser {
         }
       }
       if (beside.size() > kMaxCandidates) beside.resize(kMaxCandidates);
-      for (uint32_t group : beside) {
+      for (GroupId group : beside) {
         if (try_join(group, c, &reason)) return;
       }
     }
-    const uint32_t group =
+    const GroupId group =
         new_group(FusionGroup::Kind::kLoops, c.loops.outer, c.loops.inner, c.producers);
     add_member(group, c, own_variables(c));
   }
@@ -210,37 +209,35 @@ class Fuser {
   void place_alone(OperationId id, FusionGroup::Kind kind, std::vector<Index> outer,
                    std::vector<Index> inner) {
     const Operation& operation = program_.operations()[id];
-    std::vector<uint32_t> before = producers_of(operation);
+    std::vector<GroupId> before = producers_of(operation);
     // Random numbers are drawn, and errors raised, in the order of the program.
     const auto* library = std::get_if<ExternKernel>(&operation.v);
     const bool effects = library != nullptr && library->has_side_effects;
-    if (effects && latest_effect_ != kNoGroup) before.push_back(latest_effect_);
-    const uint32_t group = new_group(kind, std::move(outer), std::move(inner), before);
+    if (effects && latest_effect_.valid()) before.push_back(latest_effect_);
+    const GroupId group = new_group(kind, std::move(outer), std::move(inner), before);
     if (effects) latest_effect_ = group;
     result_.groups[group].members.push_back({id, {}, false});
     for (BufferId read : buffers_read(operation)) record_read(group, read);
-    for (BufferId written : buffers_written(operation))
-      result_.group_of_buffer[written.value] = group;
+    for (BufferId written : buffers_written(operation)) result_.group_of_buffer[written] = group;
   }
 
-  uint32_t new_group(FusionGroup::Kind kind, std::vector<Index> outer, std::vector<Index> inner,
-                     const std::vector<uint32_t>& producers) {
+  GroupId new_group(FusionGroup::Kind kind, std::vector<Index> outer, std::vector<Index> inner,
+                    const std::vector<GroupId>& producers) {
     FusionGroup group;
     group.kind = kind;
     group.outer = std::move(outer);
     group.inner = std::move(inner);
-    for (uint32_t producer : producers)
+    for (GroupId producer : producers)
       group.level = std::max(group.level, result_.groups[producer].level + 1);
-    result_.groups.push_back(std::move(group));
-    states_.emplace_back();
-    const uint32_t id = static_cast<uint32_t>(result_.groups.size() - 1);
+    const GroupId id = result_.groups.push_back(std::move(group));
+    states_.push_back({});
     add_predecessors(id, producers);
     return id;
   }
 
-  void add_predecessors(uint32_t group, const std::vector<uint32_t>& producers) {
-    std::vector<uint32_t>& all = result_.groups[group].predecessors;
-    for (uint32_t producer : producers) {
+  void add_predecessors(GroupId group, const std::vector<GroupId>& producers) {
+    std::vector<GroupId>& all = result_.groups[group].predecessors;
+    for (GroupId producer : producers) {
       if (producer == group) continue;
       states_[producer].has_consumers = true;
       all.push_back(producer);
@@ -248,13 +245,13 @@ class Fuser {
     make_unique(all);
   }
 
-  void record_read(uint32_t group, BufferId buffer) {
-    std::vector<uint32_t>& readers = readers_[buffer.value];
+  void record_read(GroupId group, BufferId buffer) {
+    std::vector<GroupId>& readers = readers_[buffer];
     if (readers.empty() || readers.back() != group) readers.push_back(group);
-    latest_reader_[buffer.value] = group;
+    latest_reader_[buffer] = group;
   }
 
-  void note_not_fused(uint32_t group, const Candidate& c, const std::string& reason) {
+  void note_not_fused(GroupId group, const Candidate& c, const std::string& reason) {
     if (result_.groups[group].kind == FusionGroup::Kind::kExtern || reason.empty()) return;
     const OperationId producer = result_.groups[group].members.back().operation;
     result_.not_fused.push_back(
@@ -263,7 +260,7 @@ class Fuser {
 
   // ---- joining ----
 
-  bool try_join(uint32_t group, const Candidate& c, std::string* reason) {
+  bool try_join(GroupId group, const Candidate& c, std::string* reason) {
     reason->clear();
     const FusionGroup& g = result_.groups[group];
     if (g.kind != FusionGroup::Kind::kLoops) return false;
@@ -296,15 +293,15 @@ class Fuser {
     return true;
   }
 
-  bool order_allows(uint32_t group, const Candidate& c) const {
+  bool order_allows(GroupId group, const Candidate& c) const {
     if (!states_[group].has_consumers) return true;
-    return std::all_of(c.producers.begin(), c.producers.end(), [&](uint32_t producer) {
+    return std::all_of(c.producers.begin(), c.producers.end(), [&](GroupId producer) {
       return producer == group || result_.groups[producer].level < result_.groups[group].level;
     });
   }
 
-  void raise_level(uint32_t group, const Candidate& c) {
-    for (uint32_t producer : c.producers) {
+  void raise_level(GroupId group, const Candidate& c) {
+    for (GroupId producer : c.producers) {
       if (producer == group) continue;
       result_.groups[group].level =
           std::max(result_.groups[group].level, result_.groups[producer].level + 1);
@@ -313,13 +310,13 @@ class Fuser {
 
   // The candidate's variables over the group's, which may be rebased to the candidate's loops on
   // the way.
-  std::optional<LoopMapping> find_mapping(uint32_t group, const Candidate& c, std::string* reason) {
+  std::optional<LoopMapping> find_mapping(GroupId group, const Candidate& c, std::string* reason) {
     const FusionGroup& g = result_.groups[group];
     const std::vector<Index> variables = c.loops.all();
     bool reads_group = false;
     for (const bool full : {true, false}) {
       for (const Access& access : c.accesses) {
-        const auto written = states_[group].written.find(access.buffer.value);
+        const auto written = states_[group].written.find(access.buffer);
         if (written == states_[group].written.end() || written->second.full != full) continue;
         reads_group = true;
         if (access.runtime) {
@@ -339,7 +336,7 @@ class Fuser {
     return std::nullopt;
   }
 
-  std::optional<LoopMapping> complete(uint32_t group, const Candidate& c, const Access& access,
+  std::optional<LoopMapping> complete(GroupId group, const Candidate& c, const Access& access,
                                       const Written& written, LoopMatch match) {
     const FusionGroup& g = result_.groups[group];
     if (g.inner.empty()) {
@@ -405,7 +402,7 @@ class Fuser {
     return c.loops.outer == g.outer && c.loops.inner == g.inner;
   }
 
-  LoopMapping identity_mapping(uint32_t group, const Candidate& c) {
+  LoopMapping identity_mapping(GroupId group, const Candidate& c) {
     FusionGroup& g = result_.groups[group];
     if (c.reduction && g.inner.empty()) rebase(group, c.loops, own_variables(c));
     return own_variables(c);
@@ -413,7 +410,7 @@ class Fuser {
 
   // Rewrites a group without inner loops to other loops. `mapping` gives its variables over the new
   // ones.
-  void rebase(uint32_t group, const Loops& loops, const LoopMapping& mapping) {
+  void rebase(GroupId group, const Loops& loops, const LoopMapping& mapping) {
     FusionGroup& g = result_.groups[group];
     Substitution substitution = as_substitution(mapping);
     for (GroupMember& member : g.members) {
@@ -430,19 +427,19 @@ class Fuser {
 
   // Every value of the group that the candidate reads is read where it is computed, and what it
   // overwrites nobody reads elsewhere.
-  bool reads_where_written(uint32_t group, const Candidate& c, const LoopMapping& mapping) {
+  bool reads_where_written(GroupId group, const Candidate& c, const LoopMapping& mapping) {
     const GroupState& state = states_[group];
     Substitution substitution = as_substitution(mapping);
     for (const Access& access : c.accesses) {
-      const auto written = state.written.find(access.buffer.value);
+      const auto written = state.written.find(access.buffer);
       if (written == state.written.end()) continue;
       if (access.runtime || rewrite_all(substitution, access.position) != written->second.position)
         return false;
     }
     if (program_.buffer(c.output).kind != BufferKind::kInput) return true;
-    if (state.scattered_reads.contains(c.output.value)) return false;
+    if (state.scattered_reads.contains(c.output)) return false;
     const std::vector<Index> own = rewrite_all(substitution, c.loops.outer);
-    const auto read = state.reads.find(c.output.value);
+    const auto read = state.reads.find(c.output);
     if (read != state.reads.end() && read->second != own) return false;
     for (const Access& access : c.accesses) {
       if (access.buffer == c.output &&
@@ -457,22 +454,22 @@ class Fuser {
   }
 
   // The pass over a row in which the candidate can be computed.
-  uint32_t stage_of(uint32_t group, const Candidate& c) const {
+  uint32_t stage_of(GroupId group, const Candidate& c) const {
     uint32_t stage = 0;
     for (const Access& access : c.accesses) {
-      const auto written = states_[group].written.find(access.buffer.value);
+      const auto written = states_[group].written.find(access.buffer);
       if (written != states_[group].written.end()) stage = std::max(stage, written->second.stage);
     }
     return stage;
   }
 
   // A member that needs a row's result and walks the row again.
-  bool crosses_stage_over_long_rows(uint32_t group, const Candidate& c) const {
+  bool crosses_stage_over_long_rows(GroupId group, const Candidate& c) const {
     const FusionGroup& g = result_.groups[group];
     if (g.inner.empty()) return false;
     const bool needs_result =
         std::any_of(c.accesses.begin(), c.accesses.end(), [&](const Access& access) {
-          const auto written = states_[group].written.find(access.buffer.value);
+          const auto written = states_[group].written.find(access.buffer);
           return written != states_[group].written.end() && !written->second.full;
         });
     if (!needs_result) return false;
@@ -481,17 +478,17 @@ class Fuser {
     return row.range().lo > kMaxRowElements;
   }
 
-  void add_member(uint32_t group, const Candidate& c, LoopMapping mapping) {
+  void add_member(GroupId group, const Candidate& c, LoopMapping mapping) {
     FusionGroup& g = result_.groups[group];
     GroupState& state = states_[group];
     Substitution substitution = as_substitution(mapping);
     for (const Access& access : c.accesses) {
-      if (state.written.contains(access.buffer.value)) continue;
+      if (state.written.contains(access.buffer)) continue;
       record_read(group, access.buffer);
       std::vector<Index> position = rewrite_all(substitution, access.position);
-      const auto [found, added] = state.reads.emplace(access.buffer.value, position);
+      const auto [found, added] = state.reads.emplace(access.buffer, position);
       if (access.runtime || (!added && found->second != position))
-        state.scattered_reads.insert(access.buffer.value);
+        state.scattered_reads.insert(access.buffer);
     }
     std::vector<Index> position = rewrite_all(substitution, c.loops.outer);
     const bool inner = c.reduction || std::any_of(position.begin(), position.end(), [&](Index p) {
@@ -499,20 +496,20 @@ class Fuser {
                        });
     const bool full = g.inner.empty() || (inner && !c.reduction);
     const uint32_t stage = stage_of(group, c) + (c.reduction ? 1 : 0);
-    state.written[c.output.value] = {std::move(position), stage, full};
+    state.written[c.output] = {std::move(position), stage, full};
     state.nodes += c.nodes;
     g.members.push_back({c.id, std::move(mapping), inner});
-    result_.group_of_buffer[c.output.value] = group;
+    result_.group_of_buffer[c.output] = group;
   }
 
   const Program& program_;
   const ScheduleOptions& options_;
   IndexContext& context_;
   FusionResult result_;
-  std::vector<GroupState> states_;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // buffer -> groups
-  std::unordered_map<uint32_t, uint32_t> latest_reader_;
-  uint32_t latest_effect_ = kNoGroup;  // the last library call with side effects
+  IdVector<GroupId, GroupState> states_;
+  std::unordered_map<BufferId, std::vector<GroupId>> readers_;
+  std::unordered_map<BufferId, GroupId> latest_reader_;
+  GroupId latest_effect_;  // the last library call with side effects
 };
 
 }  // namespace

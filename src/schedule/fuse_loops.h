@@ -18,6 +18,9 @@
 
 namespace litz {
 
+struct GroupTag;
+using GroupId = Id<GroupTag>;
+
 struct GroupMember {
   OperationId operation;
   LoopMapping mapping;  // the operation's loop variables over the group's
@@ -31,17 +34,15 @@ struct FusionGroup {
   std::vector<Index> inner;
   std::vector<GroupMember> members;
   uint32_t level = 0;
-  std::vector<uint32_t> predecessors;  // groups it depends on, each once
+  std::vector<GroupId> predecessors;  // groups it depends on, each once
 };
 
 struct FusionResult {
-  std::vector<FusionGroup> groups;
-  std::vector<uint32_t>
-      group_of_buffer;  // the group that writes it; kNoGroup for inputs and constants
+  IdVector<GroupId, FusionGroup> groups;
+  // The group that writes it last; invalid for constants, and inputs that nobody writes.
+  IdVector<BufferId, GroupId> group_of_buffer;
   std::vector<NotFused> not_fused;
 };
-
-constexpr uint32_t kNoGroup = 0xffffffffu;
 
 FusionResult fuse_loops(const Program& program, const std::vector<OperationId>& operations,
                         const ScheduleOptions& options);

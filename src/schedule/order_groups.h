@@ -8,7 +8,7 @@
 
 namespace litz {
 
-// Positions in `fusion.groups`. Throws InternalError on a cycle.
-std::vector<uint32_t> order_groups(const Program& program, const FusionResult& fusion);
+// Throws InternalError on a cycle.
+std::vector<GroupId> order_groups(const Program& program, const FusionResult& fusion);
 
 }  // namespace litz

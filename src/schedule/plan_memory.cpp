@@ -165,6 +165,7 @@ class MemoryPlanner {
       Storage& storage = plan_.storage[id];
       storage.size_bytes = storage_elements(program_, buffer) * size_of(buffer.dtype);
       storage.last_step = lives_[id].last;
+      storage.offset_bytes = program_.indices().constant(0);  // of a buffer without elements
       switch (buffer.kind) {
         case BufferKind::kInput:
           storage.kind = Storage::Kind::kInput;
@@ -187,7 +188,8 @@ class MemoryPlanner {
       const auto* view = std::get_if<BufferView>(&program_.outputs[i].v);
       if (view == nullptr) continue;
       Storage& storage = plan_.storage[view->buffer];
-      if (storage.kind == Storage::Kind::kWorkspace) {
+      // Nothing writes an output without elements.
+      if (storage.kind == Storage::Kind::kWorkspace || storage.kind == Storage::Kind::kNone) {
         storage.kind = Storage::Kind::kOutput;
         storage.number = i;
       }

@@ -62,15 +62,15 @@ std::vector<bool> needed_buffers(const Program& program, const std::vector<Opera
   for (uint32_t i = 0; i < program.buffers().size(); ++i) {
     if (program.buffer(BufferId(i)).kind == BufferKind::kInput) needed[i] = true;
   }
-  std::vector<uint32_t> group_of_operation(program.operations().size(), kNoGroup);
-  for (uint32_t g = 0; g < fusion.groups.size(); ++g) {
-    for (const GroupMember& member : fusion.groups[g].members)
-      group_of_operation[member.operation.value] = g;
+  IdVector<OperationId, GroupId> group_of_operation;
+  group_of_operation.resize(program.operations().size());
+  for (uint32_t i = 0; i < fusion.groups.size(); ++i) {
+    for (const GroupMember& member : fusion.groups[GroupId(i)].members)
+      group_of_operation[member.operation] = GroupId(i);
   }
   for (OperationId id : operations) {
     for (BufferId read : buffers_read(program.operations()[id])) {
-      if (fusion.group_of_buffer[read.value] != group_of_operation[id.value])
-        needed[read.value] = true;
+      if (fusion.group_of_buffer[read] != group_of_operation[id]) needed[read.value] = true;
     }
   }
   add_unfinished_checks(program, operations, needed);
@@ -94,7 +94,7 @@ Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOpti
   Plan plan;
   plan.program = program;
   plan.not_fused = std::move(fusion.not_fused);
-  for (uint32_t g : order_groups(*program, fusion)) {
+  for (GroupId g : order_groups(*program, fusion)) {
     const FusionGroup& group = fusion.groups[g];
     if (group.kind == FusionGroup::Kind::kExtern) {
       plan.steps.push_back({group.members[0].operation});

@@ -133,7 +133,7 @@ Nvrtc::Image Nvrtc::compile(const std::string& source, const std::string& name,
     fail(std::string("reports ") + nvrtc.error_string(status));
     return image;
   }
-  std::vector<std::string> options = {"--gpu-architecture=" + arch, "--std=c++17"};
+  std::vector<std::string> options = {"--gpu-architecture=" + arch};
   options.insert(options.end(), extra.begin(), extra.end());
   std::vector<const char*> arguments;
   for (const std::string& option : options) arguments.push_back(option.c_str());

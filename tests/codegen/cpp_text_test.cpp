@@ -53,7 +53,7 @@ TEST(CppText, IndicesAreExpressions) {
               sum == "(n0 * 2 - i - 5)")
       << sum;
   // What may be negative is rounded down by a function.
-  const std::string below = cpp_index(floor_div(d - 5, context.constant(4)), prelude, name);
+  const std::string below = cpp_index(floor_div(d - s, context.constant(4)), prelude, name);
   EXPECT_EQ(below.find('/'), std::string::npos) << below;
 }
 

@@ -18,7 +18,8 @@ VectorPlan vectors_of(const std::string& program, int vector_bytes = kAvx512Byte
 std::string elementwise(const std::string& dtype, const std::string& size,
                         const std::string& op = "exp") {
   return "program() {\n  buffer x: " + dtype + "[" + size + "] input 0\n  buffer y: " + dtype +
-         "[" + size + "]\n  inputs (x = tensor x)\n" + unary("y", "d0 < " + size, op, "x[d0]") +
+         "[" + size + "]\n  inputs (x = tensor x)\n" +
+         unary("y", size == "1" ? "0 < 1" : "d0 < " + size, op, size == "1" ? "x[0]" : "x[d0]") +
          "  return (tensor y)\n}\n";
 }
 

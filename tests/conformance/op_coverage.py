@@ -262,11 +262,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=40.0, help="time limit for each op (default: 40)")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("-v", "--verbose", action="store_true", help="print every reason and difference")
+    parser.add_argument("--interpret", action="store_true", help="lower only, and run the interpreter: quicker")
     parser.add_argument("--write", action="store_true", help="write docs/operators.md")
     arguments = parser.parse_args()
 
     warnings.simplefilter("ignore")
     os.environ.setdefault("LITZ_OPTIMIZATION_LEVEL", "1")
+    if arguments.interpret:
+        os.environ["LITZ_INTERPRET"] = "1"
     indices = chosen_ops([name for name in arguments.ops.split(",") if name])
     outcomes: list[Outcome] = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:

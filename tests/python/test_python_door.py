@@ -131,7 +131,7 @@ def test_buffers_of_modules(training: bool) -> None:
                 out.backward()
         return [out.detach(), *model.buffers(), *(p.grad for p in model.parameters() if training)]
 
-    torch.testing.assert_close(run(True), run(False))
+    torch.testing.assert_close(run(True), run(False), rtol=1e-5, atol=1e-4)
     assert not litz.report().fallbacks
 
 
@@ -205,7 +205,8 @@ def check_trace(folder: Path) -> None:
             assert opt("--verify", file).strip() == file.read_text().strip()
     # Each stage leads to the next ones.
     assert opt("--schedule", files["program.litz"]).strip() == files["plan.txt"].read_text().strip()
-    last = max((name for name in files if name.startswith("graph")), key=lambda name: files[name].name)
+    graphs = [name for name in files if name.startswith("graph") and name.endswith(".litz")]
+    last = max(graphs, key=lambda name: files[name].name)
     assert opt("--lower", files[last]).strip() == files["program.litz"].read_text().strip()
 
 

@@ -1,0 +1,560 @@
+#include "codegen/cuda/cuda_kernel.h"
+
+#include <algorithm>
+
+#include "codegen/cpp/cpp_accumulators.h"
+#include "codegen/cpp/cpp_body.h"
+#include "codegen/cuda/thread_plan.h"
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kFinishThreads = 256;  // that combine the partial results of one row
+
+std::string text(int64_t value) { return std::to_string(value); }
+
+class KernelPrinter {
+ public:
+  KernelPrinter(const Program& program, const Kernel& kernel, Prelude& prelude)
+      : program_(program),
+        kernel_(kernel),
+        prelude_(prelude),
+        analysis_(kernel),
+        arguments_(program),
+        body_(analysis_, prelude, arguments_),
+        plan_(plan_threads(analysis_, program)),
+        position_(plan_.narrow ? "i32" : "i64") {
+    for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
+    for (size_t i = 0; i < kernel.inner.size(); ++i) inner_.push_back(kernel.outer.size() + i);
+    for (uint32_t i = 0; i < kernel.reductions.size(); ++i) {
+      accumulators_.emplace_back(kernel.reductions[i], i, plan_.lanes, prelude);
+      totals_.emplace_back(kernel.reductions[i], i, 1, prelude);
+    }
+  }
+
+  CudaKernel print() {
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
+    if (kernel_.inner.empty() && kernel_.reductions.empty()) {
+      print_pointwise();
+    } else {
+      print_groups();
+    }
+    body_.pop_scope("");
+    const std::string statements = body_.take_text();
+    std::string finish;
+    if (plan_.splits > 1) {
+      body_.push_iteration_scope();
+      print_finish();
+      body_.pop_scope("");
+      finish = body_.take_text();
+    }
+    return assemble(statements, finish);
+  }
+
+ private:
+  Index extent(size_t loop) const { return analysis_.extent(loop); }
+
+  Index count(const std::vector<size_t>& loops) const {
+    Index total = program_.indices().constant(1);
+    for (size_t loop : loops) total = total * extent(loop);
+    return total;
+  }
+
+  static std::string loop_name(size_t loop) { return "d" + text(static_cast<int64_t>(loop)); }
+
+  // Declares the loops' variables from the flat position `flat`, the last loop fastest, and binds
+  // them. The last one counts in steps of `step`.
+  void decode(const std::vector<size_t>& loops, const std::string& flat, int step) {
+    std::string rest = flat;
+    for (size_t i = loops.size(); i-- > 0;) {
+      const bool last = i + 1 == loops.size();
+      const int by = last ? step : 1;
+      std::string length = body_.index(extent(loops[i]));
+      if (by > 1) length = "(" + length + " / " + text(by) + ")";
+      std::string value = i == 0 ? rest : rest + " % " + length;
+      if (by > 1) value = "(" + value + ") * " + text(by);
+      body_.out().line("const " + position_ + " " + loop_name(loops[i]) + " = (" + position_ +
+                       ")(" + value + ");");
+      if (i != 0) {
+        const std::string next = body_.fresh("r");
+        body_.out().line("const " + position_ + " " + next + " = (" + position_ + ")(" + rest +
+                         " / " + length + ");");
+        rest = next;
+      }
+    }
+  }
+
+  void bind(const std::vector<size_t>& loops) {
+    for (size_t loop : loops) body_.push_scope(loop, loop_name(loop));
+  }
+  void unbind(const std::vector<size_t>& loops) {
+    for (size_t i = 0; i < loops.size(); ++i) body_.pop_scope("");
+  }
+
+  // ---- no inner loops: one thread, one vector ----
+
+  void print_pointwise() {
+    const int lanes = plan_.lanes;
+    const size_t vector = plan_.vector_loop;
+    std::vector<size_t> rows = outer_;
+    Index units = count(outer_);
+    const bool single = outer_.size() == 1;
+    if (lanes > 1) {
+      units = single ? floor_div(units + (lanes - 1), program_.indices().constant(lanes))
+                     : floor_div(units, program_.indices().constant(lanes));
+      rows.pop_back();
+    }
+    total_ = body_.index(units);
+    body_.out().line("const " + position_ + " it = (" + position_ + ")blockIdx.x * " +
+                     text(plan_.threads()) + " + (" + position_ + ")threadIdx.x;");
+    body_.out().line("if (it >= " + total_ + ") return;");
+    if (lanes == 1) {
+      decode(outer_, "it", 1);
+      bind(outer_);
+      print_outer_stores();
+      unbind(outer_);
+      return;
+    }
+    if (single) {
+      body_.out().line("const " + position_ + " v = it * " + text(lanes) + ";");
+    } else {
+      decode(outer_, "it", lanes);
+      body_.out().line("const " + position_ + " v = " + loop_name(vector) + ";");
+    }
+    bind(rows);
+    const std::string length = body_.index(extent(vector));
+    body_.push_vector_scope(vector, "v", lanes, "");
+    print_outer_stores();
+    const bool whole = extent(vector).is_constant() && extent(vector).constant() % lanes == 0;
+    body_.pop_scope(whole ? "" : "if (v + " + text(lanes) + " <= " + length + ")");
+    if (!whole) {
+      body_.push_vector_scope(vector, "v", lanes, "(i64)(" + length + " - v)");
+      print_outer_stores();
+      body_.pop_scope("if (v + " + text(lanes) + " > " + length + ")");
+    }
+    unbind(rows);
+  }
+
+  void print_outer_stores() {
+    for (const KernelStore& store : kernel_.stores) {
+      if (!store.inner) body_.prepare(store);
+    }
+    for (const KernelStore& store : kernel_.stores) {
+      if (!store.inner) body_.store(store);
+    }
+  }
+
+  // ---- groups ----
+
+  void print_groups() {
+    total_ = body_.index(count(outer_));
+    const std::string group = text(plan_.group);
+    const std::string groups = text(plan_.groups);
+    IndentedBuffer& out = body_.out();
+    std::string which = "0";
+    if (plan_.groups > 1)
+      which = plan_.columns ? "threadIdx.x % " + groups : "threadIdx.x / " + group;
+    out.line(position_ + " it = (" + position_ + ")blockIdx.x * " + groups + " + (" + position_ +
+             ")(" + which + ");");
+    out.line("const i32 member = (i32)" +
+             (plan_.group == 1 ? std::string("0")
+              : plan_.columns  ? "(threadIdx.x / " + groups + ")"
+                               : "(threadIdx.x % " + group + ")") +
+             ";");
+    if (barriers()) {
+      // All threads of a block meet at its barriers, those past the end too.
+      out.line("const bool live = it < " + total_ + ";");
+      out.line("if (!live) it = 0;");
+    } else {
+      out.line("if (it >= " + total_ + ") return;");
+    }
+    for (const Accumulator& total : totals_) {
+      if (barriers() && !total.reduction().running) declare_shared(total);
+    }
+    decode(outer_, "it", 1);
+    bind(outer_);
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_stage(stage);
+    std::string leader;
+    if (plan_.group > 1) leader = "member == 0";
+    if (barriers()) leader = "live" + (leader.empty() ? "" : " && " + leader);
+    body_.push_scope(CppBody::kNoLoop, "");
+    if (plan_.splits > 1) {
+      print_partials();
+    } else {
+      print_outer_stores();
+    }
+    body_.pop_scope(leader.empty() ? std::string(CppBody::kBlock) : "if (" + leader + ")");
+    unbind(outer_);
+  }
+
+  // ---- rows that several groups share ----
+
+  int64_t rows() const { return count(outer_).constant(); }
+
+  // The arrays of partial results: element [split * rows + row], eight bytes apart at most.
+  void declare_partials() {
+    int64_t offset = 0;
+    for (const Accumulator& total : totals_) {
+      for (const auto& [type, name] : total.total_variables("_p")) {
+        body_.out().line(type + "* const " + name + " = (" + type + "*)(scratch + " +
+                         text(offset) + ");");
+        offset += (plan_.splits * rows() * 8 + 255) / 256 * 256;
+      }
+    }
+    scratch_bytes_ = offset;
+  }
+
+  void print_partials() {
+    declare_partials();
+    for (const Accumulator& total : totals_) {
+      const auto mine = total.total_variables("_t");
+      const auto parts = total.total_variables("_p");
+      for (size_t i = 0; i < mine.size(); ++i)
+        body_.out().line(parts[i].second + "[(i64)blockIdx.y * " + text(rows()) + " + it] = " +
+                         mine[i].second + ";");
+    }
+  }
+
+  // One block for each row.
+  void print_finish() {
+    const ThreadPlan first = plan_;
+    plan_.columns = false;
+    plan_.group = kFinishThreads;
+    plan_.groups = 1;
+    IndentedBuffer& out = body_.out();
+    out.line("const " + position_ + " it = (" + position_ + ")blockIdx.x;");
+    for (const Accumulator& total : totals_) declare_shared(total);
+    declare_partials();
+    std::vector<Accumulator*> totals;
+    for (Accumulator& total : totals_) {
+      total.declare(body_.out(), "_t");
+      totals.push_back(&total);
+    }
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (Accumulator& total : totals_) {
+      const auto other = total.total_variables("_o");
+      const auto parts = total.total_variables("_p");
+      for (size_t i = 0; i < other.size(); ++i)
+        body_.out().line("const " + other[i].first + " " + other[i].second + " = " +
+                         parts[i].second + "[(i64)part * " + text(rows()) + " + it];");
+      total.merge(body_, "_t", "_o");
+    }
+    body_.pop_scope("for (i32 part = (i32)threadIdx.x; part < " + text(first.splits) +
+                    "; part += " + text(kFinishThreads) + ")");
+    combine_rows(totals);
+    decode(outer_, "it", 1);
+    bind(outer_);
+    for (Accumulator& total : totals_)
+      body_.define_reduced(total.number(), total.total_name("_t"), false);
+    body_.push_scope(CppBody::kNoLoop, "");
+    print_outer_stores();
+    body_.pop_scope("if (threadIdx.x == 0)");
+    unbind(outer_);
+    plan_ = first;
+  }
+
+  // Whether groups meet at barriers of their block rather than within a warp.
+  bool barriers() const { return plan_.group > 1 && (plan_.columns || plan_.group > kWarp); }
+
+  bool in_stage(const Accumulator& a, uint32_t stage) const { return a.reduction().stage == stage; }
+
+  void print_stage(uint32_t stage) {
+    for (Accumulator& a : accumulators_) {
+      if (in_stage(a, stage)) a.declare(body_.out(), "");
+    }
+    if (plan_.group == 1) {
+      print_nested_loops(stage);
+    } else if (inner_.size() == 1 && plan_.vector_loop != SIZE_MAX) {
+      print_strided_loop(stage);
+    } else {
+      print_flat_loop(stage);
+    }
+    for (size_t i = 0; i < accumulators_.size(); ++i) {
+      Accumulator& a = accumulators_[i];
+      if (!in_stage(a, stage) || a.reduction().running) continue;
+      const std::string result = a.finish(body_);
+      if (plan_.group == 1) {
+        body_.define_reduced(a.number(), result, false);
+        continue;
+      }
+      totals_[i].begin_total(body_.out(), "_t", result);
+    }
+    if (plan_.group == 1) return;
+    combine_group(stage);
+    for (Accumulator& total : totals_) {
+      if (in_stage(total, stage) && !total.reduction().running)
+        body_.define_reduced(total.number(), total.total_name("_t"), false);
+    }
+  }
+
+  // In order, as running reductions need it.
+  void print_nested_loops(uint32_t stage) {
+    std::vector<std::string> headers;
+    for (size_t loop : inner_) {
+      const std::string name = loop_name(loop);
+      headers.push_back("for (" + position_ + " " + name + " = 0; " + name + " < " +
+                        body_.index(extent(loop)) + "; ++" + name + ")");
+      body_.push_scope(loop, name);
+    }
+    print_element(stage);
+    for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
+  }
+
+  // The threads of the group take turns in the only inner loop.
+  void print_strided_loop(uint32_t stage) {
+    const size_t loop = inner_[0];
+    std::string length = body_.index(extent(loop));
+    const std::string lanes = text(plan_.lanes);
+    body_.push_scope(CppBody::kNoLoop, "");
+    const std::string from = open_stretch(&length, plan_.lanes);
+    body_.out().line(position_ + " v = " + from + "member * " + lanes + ";");
+    open_vector(loop, "v", "");
+    print_element(stage);
+    body_.pop_scope("for (; v + " + lanes + " <= " + length + "; v += " +
+                    text(static_cast<int64_t>(plan_.group) * plan_.lanes) + ")");
+    const Index e = extent(loop);
+    if (plan_.lanes > 1 && !(e.is_constant() && e.constant() % plan_.lanes == 0)) {
+      open_vector(loop, "v", "(i64)(" + length + " - v)");
+      print_element(stage);
+      body_.pop_scope("if (v < " + length + ")");
+    }
+    body_.pop_scope(std::string(CppBody::kBlock));
+  }
+
+  void open_vector(size_t loop, const std::string& name, const std::string& valid) {
+    if (plan_.lanes > 1) {
+      body_.push_vector_scope(loop, name, plan_.lanes, valid);
+    } else {
+      body_.push_scope(loop, name);
+    }
+  }
+
+  // ... or in all inner loops as one.
+  void print_flat_loop(uint32_t stage) {
+    const int lanes = plan_.lanes;
+    const Index all = floor_div(count(inner_), program_.indices().constant(lanes));
+    std::string total = body_.index(all);
+    body_.push_scope(CppBody::kNoLoop, "");
+    const std::string from = open_stretch(&total, 1);
+    body_.push_scope(CppBody::kNoLoop, "");
+    decode(inner_, "u", lanes);
+    std::vector<size_t> around(inner_.begin(), inner_.end() - 1);
+    bind(around);
+    open_vector(inner_.back(), loop_name(inner_.back()), "");
+    print_element(stage);
+    body_.pop_scope("");
+    unbind(around);
+    body_.pop_scope("for (" + position_ + " u = " + from + "member; u < " + total + "; u += " +
+                    text(plan_.group) + ")");
+    body_.pop_scope(std::string(CppBody::kBlock));
+  }
+
+  // Where rows are split: declares this group's stretch of the iterations, a multiple of `unit`
+  // long, puts its end in place of the whole length, and returns "from + ".
+  std::string open_stretch(std::string* length, int unit) {
+    if (plan_.splits == 1) return "";
+    const std::string parts = text(int64_t{plan_.splits} * unit);
+    IndentedBuffer& out = body_.out();
+    out.line("const " + position_ + " stretch = (" + *length + " + " + parts + " - 1) / " + parts +
+             " * " + text(unit) + ";");
+    out.line("const " + position_ + " from = (" + position_ + ")blockIdx.y * stretch;");
+    out.line("const " + position_ + " to = from + stretch < " + *length + " ? from + stretch : " +
+             *length + ";");
+    *length = "to";
+    return "from + ";
+  }
+
+  void print_element(uint32_t stage) {
+    for (Accumulator& a : accumulators_) {
+      if (!in_stage(a, stage)) continue;
+      a.accumulate(body_, "");
+      if (a.reduction().running) body_.define_reduced(a.number(), a.name(""), false);
+    }
+    const bool any = std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                                 [&](const KernelStore& s) { return s.inner && s.stage == stage; });
+    if (!any) return;
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (const KernelStore& store : kernel_.stores) {
+      if (store.inner && store.stage == stage) body_.prepare(store);
+    }
+    for (const KernelStore& store : kernel_.stores) {
+      if (store.inner && store.stage == stage) body_.store(store);
+    }
+    body_.pop_scope(barriers() ? "if (live)" : "");
+  }
+
+  // ---- combining the accumulators of a group ----
+
+  void declare_shared(const Accumulator& total) {
+    const int64_t slots = plan_.columns ? plan_.threads() : kWarp;
+    for (const auto& [type, name] : total.total_variables("_s"))
+      body_.out().line("__shared__ " + type + " " + name + "[" + text(slots) + "];");
+  }
+
+  void combine_group(uint32_t stage) {
+    std::vector<Accumulator*> totals;
+    for (Accumulator& total : totals_) {
+      if (in_stage(total, stage) && !total.reduction().running) totals.push_back(&total);
+    }
+    if (totals.empty()) return;
+    if (plan_.columns) {
+      combine_columns(totals);
+    } else {
+      combine_rows(totals);
+    }
+  }
+
+  void combine_rows(const std::vector<Accumulator*>& totals) {
+    combine_warp(totals, std::min(plan_.group, kWarp));
+    if (plan_.group <= kWarp) return;
+    IndentedBuffer& out = body_.out();
+    const int warps = plan_.group / kWarp;
+    out.line("__syncthreads();");
+    for (Accumulator* total : totals) {
+      const auto registers = total->total_variables("_t");
+      const auto shared = total->total_variables("_s");
+      for (size_t i = 0; i < registers.size(); ++i)
+        out.line("if (threadIdx.x % 32 == 0) " + shared[i].second + "[threadIdx.x / 32] = " +
+                 registers[i].second + ";");
+    }
+    out.line("__syncthreads();");
+    // Every warp adds up all of them, so that all threads have the result.
+    for (Accumulator* total : totals) {
+      const auto registers = total->total_variables("_t");
+      const auto shared = total->total_variables("_s");
+      for (size_t i = 0; i < registers.size(); ++i)
+        out.line(registers[i].second + " = " + shared[i].second + "[threadIdx.x % " + text(warps) +
+                 "];");
+    }
+    combine_warp(totals, warps);
+  }
+
+  // Butterflies over `width` neighbouring threads.
+  void combine_warp(const std::vector<Accumulator*>& totals, int width) {
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (Accumulator* total : totals) {
+      const auto mine = total->total_variables("_t");
+      const auto other = total->total_variables("_o");
+      for (size_t i = 0; i < mine.size(); ++i)
+        body_.out().line(other[i].first + " " + other[i].second + " = litz_shuffle(" +
+                         mine[i].second + ", o);");
+      total->merge(body_, "_t", "_o");
+    }
+    body_.pop_scope("for (i32 o = " + text(width / 2) + "; o > 0; o /= 2)");
+  }
+
+  void combine_columns(const std::vector<Accumulator*>& totals) {
+    IndentedBuffer& out = body_.out();
+    const std::string groups = text(plan_.groups);
+    const auto each = [&](const auto& act) {
+      for (Accumulator* total : totals) {
+        const auto registers = total->total_variables("_t");
+        const auto shared = total->total_variables("_s");
+        for (size_t i = 0; i < registers.size(); ++i) act(registers[i], shared[i]);
+      }
+    };
+    out.line("__syncthreads();");
+    each([&](const auto& r, const auto& s) {
+      out.line(s.second + "[threadIdx.x] = " + r.second + ";");
+    });
+    out.line("__syncthreads();");
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (Accumulator* total : totals) {
+      const auto other = total->total_variables("_o");
+      const auto shared = total->total_variables("_s");
+      for (size_t i = 0; i < other.size(); ++i)
+        body_.out().line(other[i].first + " " + other[i].second + " = " + shared[i].second +
+                         "[threadIdx.x + o * " + groups + "];");
+      total->merge(body_, "_t", "_o");
+      const auto mine = total->total_variables("_t");
+      for (size_t i = 0; i < mine.size(); ++i)
+        body_.out().line(shared[i].second + "[threadIdx.x] = " + mine[i].second + ";");
+    }
+    body_.pop_scope("if (member < o)");
+    body_.out().line("__syncthreads();");
+    body_.pop_scope("for (i32 o = " + text(plan_.group / 2) + "; o > 0; o /= 2)");
+    each([&](const auto& r, const auto& s) {
+      body_.out().line(r.second + " = " + s.second + "[threadIdx.x % " + groups + "];");
+    });
+  }
+
+  // ---- the whole ----
+
+  CudaKernel assemble(const std::string& statements, const std::string& finish) {
+    CudaKernel kernel;
+    kernel.buffers = arguments_.buffers();
+    kernel.symbols = arguments_.symbols();
+    kernel.scratch_bytes = scratch_bytes_;
+    const std::string name(kCudaKernelName);
+    std::string parameters;
+    std::string addresses;
+    const auto add = [&](const std::string& type, const std::string& parameter) {
+      parameters += (parameters.empty() ? "" : ", ") + type + " " + parameter;
+      addresses += (addresses.empty() ? "&" : ", &") + parameter;
+    };
+    add("char*", "scratch");
+    for (size_t i = 0; i < kernel.buffers.size(); ++i)
+      add("char*", "p" + text(static_cast<int64_t>(i)));
+    for (size_t i = 0; i < kernel.symbols.size(); ++i)
+      add("i64", "n" + text(static_cast<int64_t>(i)));
+    const auto function = [&](const std::string& own, int threads, const std::string& body) {
+      std::string text_ = "extern \"C\" __global__ void __launch_bounds__(" + text(threads) + ") " +
+                          own + "(" + parameters + ") {\n";
+      if (arguments_.checks_values())
+        text_ += "  i32 checked = 0;\n  i32* const status = &checked;\n";
+      return text_ + body + "}\n";
+    };
+    kernel.device_text = function(name, plan_.threads(), statements);
+    if (!finish.empty())
+      kernel.device_text +=
+          "\n" + function(name + std::string(kCudaFinish), kFinishThreads, finish);
+
+    const bool pointwise = kernel_.inner.empty() && kernel_.reductions.empty();
+    const std::string per_block = text(pointwise ? plan_.threads() : plan_.groups);
+    IndentedBuffer h;
+    h.open("static void " + name + "(const LitzHost* host, i32* status, " + parameters + ") {");
+    h.line("const i64 total = " + total_ + ";");
+    h.line("if (*status != 0 || total <= 0) return;");
+    h.line("void* arguments[] = {" + addresses + "};");
+    h.line("const i64 grid[3] = {(total + " + per_block + " - 1) / " + per_block + ", " +
+           text(plan_.splits) + ", 1};");
+    h.line("*status = host->launch(host->self, " + std::string(kCudaKernelNumber) + ", grid, " +
+           text(plan_.threads()) + ", 0, arguments);");
+    if (!finish.empty()) {
+      h.line("const i64 finish_grid[3] = {total, 1, 1};");
+      h.line("if (*status == 0) *status = host->launch(host->self, " +
+             std::string(kCudaKernelNumber) + " + 1, finish_grid, " + text(kFinishThreads) +
+             ", 0, arguments);");
+    }
+    h.close();
+    kernel.host_text = h.text();
+    return kernel;
+  }
+
+  const Program& program_;
+  const Kernel& kernel_;
+  Prelude& prelude_;
+  KernelAnalysis analysis_;
+  KernelArguments arguments_;
+  CppBody body_;
+  ThreadPlan plan_;
+  std::string position_;  // the type of positions
+  std::vector<size_t> outer_;
+  std::vector<size_t> inner_;
+  std::vector<Accumulator> accumulators_;  // of a thread: lanes wide
+  std::vector<Accumulator> totals_;        // of the group: scalars
+  int64_t scratch_bytes_ = 0;
+  std::string total_;                      // groups, or vectors where there are no inner loops
+};
+
+}  // namespace
+
+CudaKernel print_cuda_kernel(const Program& program, const Kernel& kernel, Prelude& prelude) {
+  return KernelPrinter(program, kernel, prelude).print();
+}
+
+}  // namespace litz
