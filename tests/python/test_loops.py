@@ -38,6 +38,18 @@ def test_dimensions_of_no_elements(shape: tuple[int, ...]) -> None:
     check(lambda x: (x + 1, x.mean(), x.sum(-1, keepdim=True), x.mean(list(range(x.dim())), keepdim=True), x.cumsum(-1)), torch.randn(shape))
 
 
+def test_loops_of_no_elements_beside_a_reduction() -> None:
+    """Nothing may be stored, and outputs, library ops and other reductions find a buffer all the same."""
+    x = torch.randn(2, 0, 2)
+    check(lambda x: (x / torch.var_mean(x)[0], (x + 1).sum(), (x * 2) @ (x - 1).transpose(-1, -2), x / x.sum(0, keepdim=True)), x)
+
+    def write(x: Tensor) -> Tensor:
+        x.add_(x.sum())
+        return x.sum() + 1
+
+    check(write, x)
+
+
 @pytest.mark.parametrize("scan", [torch.cumsum, torch.cumprod])
 def test_scan_over_flattened_columns(scan: Callable[..., Tensor]) -> None:
     """The scan's loop is split in two, which may not change places for the sake of the addresses."""
