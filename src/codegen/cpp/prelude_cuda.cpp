@@ -183,6 +183,21 @@ std::string cuda_fragment(std::string_view name, Shape shape) {
   if (name == "round") return unary + "rint" + suffix + "(x); }\n";
   if (name == "sqrt") return unary + (is_f32 ? "__fsqrt_rn" : "__dsqrt_rn") + "(x); }\n";
   if (name == "abs") return unary + "fabs" + suffix + "(x); }\n";
+  if (is_f32 && (name == "min" || name == "max")) {
+    std::string text = R"(
+LITZ_INLINE f32 @N(f32 x, f32 y) {
+#if __CUDA_ARCH__ >= 800
+  f32 r;
+  asm("MINMAX.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+  return r;
+#else
+  return x != x || y != y ? x + y : fMINMAXf(x, y);
+#endif
+}
+)";
+    for (size_t at; (at = text.find("MINMAX")) != std::string::npos;) text.replace(at, 6, name);
+    return text;
+  }
   if (name == "sigmoid") return unary + "1.0@F / (1.0@F + @{exp}(-x)); }\n";
   if (name == "fma")
     return std::string("\nLITZ_INLINE @V @N(@V x, @V y, @V z) { return ") +

@@ -1,6 +1,7 @@
 #include "codegen/cuda/cuda_kernel.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "codegen/cpp/cpp_accumulators.h"
 #include "codegen/cpp/cpp_body.h"
@@ -11,6 +12,7 @@ namespace litz {
 namespace {
 
 constexpr int kWarp = 32;
+constexpr size_t kMostKept = 3;      // loads whose values stay in registers
 constexpr int kFinishThreads = 256;  // that combine the partial results of one row
 
 std::string text(int64_t value) { return std::to_string(value); }
@@ -37,7 +39,9 @@ class KernelPrinter {
   CudaKernel print() {
     body_.push_scope(CppBody::kNoLoop, "");
     body_.push_iteration_scope();
-    if (kernel_.inner.empty() && kernel_.reductions.empty()) {
+    if (plan_.turned_loop != SIZE_MAX) {
+      print_turned();
+    } else if (is_pointwise()) {
       print_pointwise();
     } else {
       print_groups();
@@ -94,6 +98,8 @@ class KernelPrinter {
     for (size_t i = 0; i < loops.size(); ++i) body_.pop_scope("");
   }
 
+  bool is_pointwise() const { return kernel_.inner.empty() && kernel_.reductions.empty(); }
+
   // ---- no inner loops: one thread, one vector ----
 
   void print_pointwise() {
@@ -138,6 +144,67 @@ class KernelPrinter {
     unbind(rows);
   }
 
+  // ---- no inner loops, and loads that are turned in shared memory ----
+
+  // A block is a square of the last loop (v) and the one along which the loads are contiguous (u).
+  // Its threads load them with u as the fastest, and do everything else with v as the fastest.
+  void print_turned() {
+    const size_t last = outer_.back();
+    const size_t along = plan_.turned_loop;
+    std::vector<size_t> around;
+    for (size_t loop : outer_) {
+      if (loop != last && loop != along) around.push_back(loop);
+    }
+    const std::vector<Expr> loads = turned_loads(analysis_, plan_);
+    const std::string edge = text(kTurnedEdge);
+    const std::string step = text(plan_.threads() / kTurnedEdge);
+    const std::string width = body_.index(extent(last));
+    const std::string height = body_.index(extent(along));
+    const Index across = ceil_div(extent(last), program_.indices().constant(kTurnedEdge));
+    const Index down = ceil_div(extent(along), program_.indices().constant(kTurnedEdge));
+    total_ = body_.index(count(around) * across * down);
+    IndentedBuffer& out = body_.out();
+    const std::string tiles_across = body_.index(across);
+    const std::string tiles_down = body_.index(down);
+    out.line("const " + position_ + " tile = (" + position_ + ")blockIdx.x;");
+    out.line("const " + position_ + " left = tile % " + tiles_across + " * " + edge + ";");
+    out.line("const " + position_ + " top = tile / " + tiles_across + " % " + tiles_down + " * " +
+             edge + ";");
+    out.line("const i32 x = (i32)threadIdx.x % " + edge + ";");
+    decode(around, "(tile / (" + tiles_across + " * " + tiles_down + "))", 1);
+    bind(around);
+    std::vector<std::string> tiles;
+    for (Expr load : loads) {
+      const DType dtype = register_dtype(load.dtype());
+      tiles.push_back(body_.fresh("square"));
+      body_.out().line("__shared__ " + (dtype == DType::kBool ? "bool" : prelude_.type(dtype, 1)) +
+                       " " + tiles.back() + "[" + edge + "][" + edge + " + 1];");
+    }
+    const auto print_rows = [&](const std::string& u, const std::string& v, const auto& act) {
+      body_.push_scope(CppBody::kNoLoop, "");
+      body_.out().line("const " + position_ + " u = top + " + u + ";");
+      body_.out().line("const " + position_ + " v = left + " + v + ";");
+      body_.push_scope(along, "u");
+      body_.push_scope(last, "v");
+      act();
+      body_.pop_scope("");
+      body_.pop_scope("if (u < " + height + " && v < " + width + ")");
+      body_.pop_scope("for (i32 j = (i32)threadIdx.x / " + edge + "; j < " + edge + "; j += " +
+                      step + ")");
+    };
+    print_rows("x", "j", [&] {
+      for (size_t i = 0; i < loads.size(); ++i)
+        body_.out().line(tiles[i] + "[j][x] = " + body_.scalar(loads[i]) + ";");
+    });
+    body_.out().line("__syncthreads();");
+    print_rows("j", "x", [&] {
+      for (size_t i = 0; i < loads.size(); ++i)
+        body_.define_scalar(loads[i], tiles[i] + "[x][j]");
+      print_outer_stores();
+    });
+    unbind(around);
+  }
+
   void print_outer_stores() {
     for (const KernelStore& store : kernel_.stores) {
       if (!store.inner) body_.prepare(store);
@@ -176,6 +243,7 @@ class KernelPrinter {
     }
     decode(outer_, "it", 1);
     bind(outer_);
+    if (plan_.turns > 0) keep_loads();
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_stage(stage);
     std::string leader;
     if (plan_.group > 1) leader = "member == 0";
@@ -267,6 +335,8 @@ class KernelPrinter {
     }
     if (plan_.group == 1) {
       print_nested_loops(stage);
+    } else if (plan_.turns > 0) {
+      print_turns(stage);
     } else if (inner_.size() == 1 && plan_.vector_loop != SIZE_MAX) {
       print_strided_loop(stage);
     } else {
@@ -303,6 +373,76 @@ class KernelPrinter {
     for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
   }
 
+  // ---- rows that stay in registers ----
+
+  // Reads what more than one stage reads of the row.
+  void keep_loads() {
+    std::unordered_map<Expr, uint32_t> last_stage;
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
+      visit_postorder(analysis_.stage_roots(stage), [&](Expr e) {
+        if (e.op() != ExprOp::kLoad || !e.operands().empty() || e.dtype() == DType::kBool) return;
+        const LoopMask depends = analysis_.depends(e);
+        if ((depends >> plan_.vector_loop & 1) == 0) return;
+        // What all rows share is in the caches.
+        if (!kernel_.outer.empty() && (depends & analysis_.outer_mask()) == 0) return;
+        if (plan_.lanes > 1 &&
+            analysis_.walk(e.coordinates()[0], plan_.vector_loop) !=
+                KernelAnalysis::Walk::kContiguous)
+          return;
+        const auto [seen, first] = last_stage.emplace(e, stage);
+        if (first || seen->second == stage) return;
+        if (std::find(kept_.begin(), kept_.end(), e) == kept_.end() &&
+            kept_.size() < kMostKept && !is_overwritten(e.buffer()))
+          kept_.push_back(e);
+      });
+    }
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      const std::string type = prelude_.type(register_dtype(kept_[i].dtype()), plan_.lanes);
+      body_.out().line(type + " " + kept_name(i) + "[" + text(plan_.turns) + "];");
+    }
+    if (kept_.empty()) return;
+    open_turn();
+    open_vector(plan_.vector_loop, "v", "");
+    for (size_t i = 0; i < kept_.size(); ++i)
+      body_.out().line(kept_name(i) + "[t] = " + body_.value(kept_[i]) + ";");
+    body_.pop_scope("");
+    close_turn();
+  }
+
+  static std::string kept_name(size_t i) { return "kept" + text(static_cast<int64_t>(i)); }
+
+  // A store of an earlier stage may be what a later one reads.
+  bool is_overwritten(BufferId buffer) const {
+    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                       [&](const KernelStore& s) { return s.buffer == buffer; });
+  }
+
+  void open_turn() {
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.out().line("const " + position_ + " v = (member + t * " + text(plan_.group) + ") * " +
+                     text(plan_.lanes) + ";");
+  }
+
+  // Only unrolled loops leave the arrays in registers.
+  void close_turn() {
+    body_.pop_scope("_Pragma(\"unroll\") for (i32 t = 0; t < " + text(plan_.turns) + "; ++t)");
+  }
+
+  void print_turns(uint32_t stage) {
+    open_turn();
+    open_vector(plan_.vector_loop, "v", "");
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      if (plan_.lanes > 1) {
+        body_.define_vector(kept_[i], kept_name(i) + "[t]");
+      } else {
+        body_.define_scalar(kept_[i], kept_name(i) + "[t]");
+      }
+    }
+    print_element(stage);
+    body_.pop_scope("");
+    close_turn();
+  }
+
   // The threads of the group take turns in the only inner loop.
   void print_strided_loop(uint32_t stage) {
     const size_t loop = inner_[0];
@@ -313,7 +453,7 @@ class KernelPrinter {
     body_.out().line(position_ + " v = " + from + "member * " + lanes + ";");
     open_vector(loop, "v", "");
     print_element(stage);
-    body_.pop_scope("for (; v + " + lanes + " <= " + length + "; v += " +
+    body_.pop_scope("_Pragma(\"unroll 4\") for (; v + " + lanes + " <= " + length + "; v += " +
                     text(static_cast<int64_t>(plan_.group) * plan_.lanes) + ")");
     const Index e = extent(loop);
     if (plan_.lanes > 1 && !(e.is_constant() && e.constant() % plan_.lanes == 0)) {
@@ -347,7 +487,7 @@ class KernelPrinter {
     print_element(stage);
     body_.pop_scope("");
     unbind(around);
-    body_.pop_scope("for (" + position_ + " u = " + from + "member; u < " + total + "; u += " +
+    body_.pop_scope("_Pragma(\"unroll 4\") for (" + position_ + " u = " + from + "member; u < " + total + "; u += " +
                     text(plan_.group) + ")");
     body_.pop_scope(std::string(CppBody::kBlock));
   }
@@ -513,8 +653,9 @@ class KernelPrinter {
       kernel.device_text +=
           "\n" + function(name + std::string(kCudaFinish), kFinishThreads, finish);
 
-    const bool pointwise = kernel_.inner.empty() && kernel_.reductions.empty();
-    const std::string per_block = text(pointwise ? plan_.threads() : plan_.groups);
+    const std::string per_block = plan_.turned_loop != SIZE_MAX ? "1"
+                                  : is_pointwise() ? text(plan_.threads())
+                                                   : text(plan_.groups);
     IndentedBuffer h;
     h.open("static void " + name + "(const LitzHost* host, i32* status, " + parameters + ") {");
     h.line("const i64 total = " + total_ + ";");
@@ -547,8 +688,10 @@ class KernelPrinter {
   std::vector<size_t> inner_;
   std::vector<Accumulator> accumulators_;  // of a thread: lanes wide
   std::vector<Accumulator> totals_;        // of the group: scalars
+  std::vector<Expr> kept_;                 // loads whose values stay in registers
   int64_t scratch_bytes_ = 0;
-  std::string total_;                      // groups, or vectors where there are no inner loops
+  // Groups; where there are no inner loops vectors, or squares.
+  std::string total_;
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ constexpr int64_t kWarpRow = 1024;     // ... and one warp
 constexpr int64_t kTurns = 4;          // vectors that each thread of a large group takes
 constexpr int kVectorBytes = 16;       // of memory in one access
 constexpr int kMostLanes = 8;
+constexpr int64_t kKeptElements = 32;  // of a row in each thread's registers
 constexpr int kColumnWidth = 32;
 constexpr int64_t kFewBlocks = 256;    // rows are split where they make fewer blocks
 constexpr int64_t kManyBlocks = 1024;  // ... into about so many
@@ -169,11 +170,54 @@ int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iteratio
       std::clamp<int64_t>(std::min(kManyBlocks / blocks, iterations / turns), 1, kManyBlocks));
 }
 
+// The outer loop along which loads are contiguous that jump along the last one, if there is one for
+// all of those.
+size_t find_turned_loop(KernelAnalysis& analysis) {
+  const Kernel& kernel = analysis.kernel();
+  if (kernel.outer.size() < 2 || kernel.sequential) return SIZE_MAX;
+  for (const KernelStore& store : kernel.stores) {
+    if (store.mode != StoreMode::kStore || !store.runtime_indices.empty()) return SIZE_MAX;
+  }
+  const size_t last = kernel.outer.size() - 1;
+  size_t along = SIZE_MAX;
+  bool possible = true;
+  visit_postorder(analysis.outer_roots(), [&](Expr e) {
+    // Loads under a condition must not happen ahead of it.
+    if (e.op() == ExprOp::kMasked) possible = false;
+    if (e.op() != ExprOp::kLoad || !e.operands().empty()) return;
+    if (analysis.walk(e.coordinates()[0], last) != KernelAnalysis::Walk::kStrided) return;
+    for (size_t loop = 0; loop < last; ++loop) {
+      if (analysis.walk(e.coordinates()[0], loop) != KernelAnalysis::Walk::kContiguous) continue;
+      if (along != SIZE_MAX && along != loop) possible = false;
+      along = loop;
+    }
+  });
+  if (!possible || along == SIZE_MAX) return SIZE_MAX;
+  for (size_t loop : {along, last}) {
+    const Index e = analysis.extent(loop);
+    if (e.is_constant() && e.constant() < kTurnedEdge / 2) return SIZE_MAX;
+  }
+  return along;
+}
+
 int power_of_two(int64_t value) {
   return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, value))));
 }
 
 }  // namespace
+
+std::vector<Expr> turned_loads(KernelAnalysis& analysis, const ThreadPlan& plan) {
+  std::vector<Expr> loads;
+  visit_postorder(analysis.outer_roots(), [&](Expr e) {
+    if (e.op() != ExprOp::kLoad || !e.operands().empty()) return;
+    const Index offset = e.coordinates()[0];
+    if (analysis.walk(offset, analysis.kernel().outer.size() - 1) ==
+            KernelAnalysis::Walk::kStrided &&
+        analysis.walk(offset, plan.turned_loop) == KernelAnalysis::Walk::kContiguous)
+      loads.push_back(e);
+  });
+  return loads;
+}
 
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
   const Kernel& kernel = analysis.kernel();
@@ -185,6 +229,7 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
     if (!kernel.outer.empty()) {
       plan.vector_loop = kernel.outer.size() - 1;
       plan.lanes = lanes_along(analysis, program, plan.vector_loop);
+      plan.turned_loop = find_turned_loop(analysis);
       // A tail of its own only where it is the only loop.
       if (kernel.outer.size() > 1) plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
     }
@@ -208,13 +253,22 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
   }
   plan.vector_loop = analysis.num_loops() - 1;
   plan.lanes = lanes_along(analysis, program, plan.vector_loop);
-  if (kernel.inner.size() > 1) plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
+  // Rows whose length no vector divides begin at all kinds of addresses.
+  if (kernel.inner.size() > 1 || !kernel.outer.empty())
+    plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
   if (iterations <= kThreadRow) {
     plan.lanes = 1;
   } else if (iterations <= kWarpRow) {
     plan.group = 32;
   } else {
     plan.group = std::clamp(power_of_two(iterations / (plan.lanes * kTurns)), 64, kMostThreads);
+  }
+  if (kernel.inner.size() == 1 && kernel.num_stages > 1 && plan.group > 1) {
+    const Index length = analysis.extent(plan.vector_loop);
+    const int64_t step = int64_t{plan.group} * plan.lanes;
+    if (length.is_constant() && length.constant() % step == 0 &&
+        length.constant() / step * plan.lanes <= kKeptElements)
+      plan.turns = static_cast<int>(length.constant() / step);
   }
   plan.groups = std::max(1, kBlock / plan.group);
   if (plan.group > 32) plan.groups = 1;

@@ -20,12 +20,23 @@ struct ThreadPlan {
   int lanes = 1;      // consecutive elements that a thread takes at once
   size_t vector_loop = SIZE_MAX;  // the loop they are of, the last outer or the last inner one
   bool narrow = false;            // all positions and offsets fit 32 bits
+  // Above 0, each thread of a group takes exactly so many turns in the only inner loop, few enough
+  // that what the row is read from stays in registers from stage to stage.
+  int turns = 0;
+  // Of a kernel without inner loops: the outer loop along which loads are contiguous that jump along
+  // the last one. Blocks then are squares of the two loops, read through shared memory.
+  size_t turned_loop = SIZE_MAX;
   // Above 1, so many groups share the inner loops of one row, each a stretch of the last but the
   // vector loop; a second kernel combines what they made.
   int splits = 1;
 
   int threads() const { return group * groups; }
 };
+
+inline constexpr int kTurnedEdge = 32;  // of those squares
+
+// Loads that jump along the last outer loop and are contiguous along turned_loop.
+std::vector<Expr> turned_loads(KernelAnalysis& analysis, const ThreadPlan& plan);
 
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program);
 
