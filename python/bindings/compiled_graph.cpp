@@ -95,7 +95,8 @@ void CompiledGraph::reject(size_t index, const std::string& fault) const {
 }
 
 std::string device_of(PyObject* tensor) {
-  return nb::cast<std::string>(nb::str(nb::handle(tensor).attr("device")));
+  const nb::object device = nb::handle(tensor).attr("device");
+  return nb::cast<std::string>(nb::str(device));
 }
 
 void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) const {
