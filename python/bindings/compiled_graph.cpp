@@ -95,7 +95,8 @@ void CompiledGraph::reject(size_t index, const std::string& fault) const {
 }
 
 std::string device_of(PyObject* tensor) {
-  return nb::cast<std::string>(nb::str(nb::handle(tensor).attr("device")));
+  const nb::object device = nb::handle(tensor).attr("device");
+  return nb::cast<std::string>(nb::str(device));
 }
 
 void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) const {
@@ -203,8 +204,8 @@ void CompiledGraph::raise(int status, const TorchRun& run, PythonOpCalls& python
   }
   const std::string message =
       run.message().empty() ? "the compiled graph failed" : in_this_graph(run.message());
-  nb::object kind = nb::borrow(status == LITZ_INDEX_OUT_OF_RANGE ? PyExc_IndexError
-                                                                 : PyExc_RuntimeError);
+  nb::object kind =
+      nb::borrow(status == LITZ_INDEX_OUT_OF_RANGE ? PyExc_IndexError : PyExc_RuntimeError);
   if (status == LITZ_OUT_OF_MEMORY && host_.is_cuda()) {
     kind = nb::module_::import_("torch").attr("OutOfMemoryError");
   }

@@ -12,12 +12,12 @@ Result<std::shared_ptr<const CudaDriver>> CudaDriver::open(const std::string& li
                        "; install NVIDIA's driver"};
   }
   auto driver = std::make_shared<CudaDriver>();
-#define LITZ_CUDA_FIND(member, symbol, ...)                                                  \
-  driver->member = reinterpret_cast<CudaDriver::member##_type*>(dlsym(handle, #symbol));     \
-  if (driver->member == nullptr) {                                                           \
-    dlclose(handle);                                                                         \
-    return Unsupported{"the CUDA driver " + library + " has no function " #symbol            \
-                       "; install a newer one"};                                             \
+#define LITZ_CUDA_FIND(member, symbol, ...)                                              \
+  driver->member = reinterpret_cast<CudaDriver::member##_type*>(dlsym(handle, #symbol)); \
+  if (driver->member == nullptr) {                                                       \
+    dlclose(handle);                                                                     \
+    return Unsupported{"the CUDA driver " + library +                                    \
+                       " has no function " #symbol "; install a newer one"};             \
   }
   LITZ_CUDA_DRIVER(LITZ_CUDA_FIND)
 #undef LITZ_CUDA_FIND

@@ -14,12 +14,12 @@
 
 namespace litz {
 
-using CudaStatus = int;       // CUresult
-using CudaDevice = int;       // CUdevice
-using CudaContext = void*;    // CUcontext
-using CudaModule = void*;     // CUmodule
-using CudaFunction = void*;   // CUfunction
-using CudaStream = void*;     // CUstream
+using CudaStatus = int;        // CUresult
+using CudaDevice = int;        // CUdevice
+using CudaContext = void*;     // CUcontext
+using CudaModule = void*;      // CUmodule
+using CudaFunction = void*;    // CUfunction
+using CudaStream = void*;      // CUstream
 using CudaAddress = uint64_t;  // CUdeviceptr
 
 // X(member, symbol, signature)
@@ -36,7 +36,8 @@ using CudaAddress = uint64_t;  // CUdeviceptr
   X(module_load, cuModuleLoadData, CudaStatus(CudaModule*, const void* image))                     \
   X(module_unload, cuModuleUnload, CudaStatus(CudaModule))                                         \
   X(module_function, cuModuleGetFunction, CudaStatus(CudaFunction*, CudaModule, const char* name)) \
-  X(set_function_attribute, cuFuncSetAttribute, CudaStatus(CudaFunction, int attribute, int value)) \
+  X(set_function_attribute, cuFuncSetAttribute,                                                    \
+    CudaStatus(CudaFunction, int attribute, int value))                                            \
   X(launch, cuLaunchKernel,                                                                        \
     CudaStatus(CudaFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,  \
                unsigned block_y, unsigned block_z, unsigned shared_bytes, CudaStream,              \

@@ -82,9 +82,8 @@ int DeviceModule::raise_shared_limit(size_t kernel, int64_t bytes, std::string* 
   return LITZ_OK;
 }
 
-int DeviceModule::launch(int32_t kernel, const int64_t* grid, int32_t threads,
-                         int64_t shared_bytes, void** arguments, CudaStream stream,
-                         std::string* message) {
+int DeviceModule::launch(int32_t kernel, const int64_t* grid, int32_t threads, int64_t shared_bytes,
+                         void** arguments, CudaStream stream, std::string* message) {
   const auto index = static_cast<size_t>(kernel);
   if (index >= functions_.size()) {
     *message = "the graph has no kernel number " + std::to_string(kernel);
@@ -94,8 +93,9 @@ int DeviceModule::launch(int32_t kernel, const int64_t* grid, int32_t threads,
   for (int d = 0; d < 3; ++d) {
     if (grid[d] == 0) return LITZ_OK;
     if (grid[d] < 0 || grid[d] > kMaxGrid[d]) {
-      *message = "the kernel " + std::string(code_->kernels[index]) + " is too large: " +
-                 std::to_string(grid[d]) + " blocks in dimension " + std::to_string(d);
+      *message = "the kernel " + std::string(code_->kernels[index]) +
+                 " is too large: " + std::to_string(grid[d]) + " blocks in dimension " +
+                 std::to_string(d);
       return LITZ_ERROR;
     }
     blocks[d] = static_cast<unsigned>(grid[d]);
@@ -104,10 +104,9 @@ int DeviceModule::launch(int32_t kernel, const int64_t* grid, int32_t threads,
     const int raised = raise_shared_limit(index, shared_bytes, message);
     if (raised != LITZ_OK) return raised;
   }
-  const CudaStatus status =
-      driver_->launch(functions_[index], blocks[0], blocks[1], blocks[2],
-                      static_cast<unsigned>(threads), 1, 1, static_cast<unsigned>(shared_bytes),
-                      stream, arguments, nullptr);
+  const CudaStatus status = driver_->launch(
+      functions_[index], blocks[0], blocks[1], blocks[2], static_cast<unsigned>(threads), 1, 1,
+      static_cast<unsigned>(shared_bytes), stream, arguments, nullptr);
   if (status == 0) return LITZ_OK;
   return fail(status, "launching the kernel " + std::string(code_->kernels[index]), message);
 }
@@ -127,7 +126,8 @@ int DeviceModule::constant(const void* bytes, int64_t num_bytes, CudaStream stre
     }
     if (status != 0) {
       constants_.erase(bytes);
-      return fail(status, "uploading " + std::to_string(num_bytes) + " bytes of constants", message);
+      return fail(status, "uploading " + std::to_string(num_bytes) + " bytes of constants",
+                  message);
     }
   }
   *data = reinterpret_cast<void*>(address);

@@ -48,9 +48,9 @@ class DeviceModule {
   CudaDevice device_ = 0;
   CudaContext context_ = nullptr;
   CudaModule module_ = nullptr;
-  std::vector<CudaFunction> functions_;                // by kernel
+  std::vector<CudaFunction> functions_;                    // by kernel
   std::unique_ptr<std::atomic<int64_t>[]> shared_limits_;  // by kernel: bytes it may be given
-  std::mutex mutex_;                                   // for what follows and for raising limits
+  std::mutex mutex_;  // for what follows and for raising limits
   std::unordered_map<const void*, CudaAddress> constants_;
 };
 

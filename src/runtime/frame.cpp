@@ -134,8 +134,7 @@ int run_with(const LitzArtifact& artifact, const LitzHost& host, Frame& frame, v
 
 // Memory of the host's, for a device: work that is still queued when it goes back may use it, since
 // the host hands it out again in the order of the queue.
-int run_in_tensor(const LitzArtifact& artifact, const LitzHost& host, Frame& frame,
-                  int64_t bytes) {
+int run_in_tensor(const LitzArtifact& artifact, const LitzHost& host, Frame& frame, int64_t bytes) {
   const int64_t stride = 1;
   LitzTensor workspace{.data = nullptr,
                        .sizes = &bytes,

@@ -129,8 +129,8 @@ TorchRun::~TorchRun() {
   if (guard_ != nullptr) api_.cuda_delete_guard(guard_);
 }
 
-// torch's guard sets the device for torch; a thread that has not used the device may have no context
-// all the same, without which nothing can be launched.
+// torch's guard sets the device for torch; a thread that has not used the device may have no
+// context all the same, without which nothing can be launched.
 void TorchRun::enter_device() {
   table_.launch = launch;
   table_.constant = constant;
@@ -179,8 +179,7 @@ int TorchRun::allocate(void* self, LitzTensor* tensor) {
   auto& run = *static_cast<TorchRun*>(self);
   const int64_t bytes = storage_bytes(*tensor);
   const TorchDevice& device = run.host_.device_;
-  if (!run.host_.is_cuda() && bytes >= kPooledBytes &&
-      run.api_.from_blob_with_deleter != nullptr) {
+  if (!run.host_.is_cuda() && bytes >= kPooledBytes && run.api_.from_blob_with_deleter != nullptr) {
     return run.allocate_pooled(bytes, tensor);
   }
   TorchTensor made = nullptr;

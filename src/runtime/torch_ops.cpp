@@ -53,7 +53,8 @@ bool is_integer_list(const LitzValue& value) {
 
 CallOutcome deliver_new(const TorchApi& api, const TorchDevice& device, TorchTensor tensor,
                         LitzValue* result) {
-  return deliver_tensor(api, device, tensor, result).empty() ? CallOutcome::kDone : CallOutcome::kFailed;
+  return deliver_tensor(api, device, tensor, result).empty() ? CallOutcome::kDone
+                                                             : CallOutcome::kFailed;
 }
 
 // Runs a function that writes a row-major matrix product, or a batch of them, into memory that the
@@ -89,9 +90,8 @@ CallOutcome call_product(const TorchApi& api, const LitzValue* args, LitzValue* 
   const TorchTensor left = temporaries.handle(*args[0].u.tensor);
   const TorchTensor right = temporaries.handle(*args[1].u.tensor);
   if (left == nullptr || right == nullptr) return CallOutcome::kFailed;
-  const auto function = is_cuda(api, temporaries)
-                            ? (ndim == 2 ? api.cuda_mm_out : api.cuda_bmm_out)
-                            : (ndim == 2 ? api.cpu_mm_out : api.cpu_bmm_out);
+  const auto function = is_cuda(api, temporaries) ? (ndim == 2 ? api.cuda_mm_out : api.cuda_bmm_out)
+                                                  : (ndim == 2 ? api.cpu_mm_out : api.cpu_bmm_out);
   return multiply(api, *args[0].u.tensor, *args[1].u.tensor, results, temporaries,
                   [&](TorchTensor out) { return function(out, left, right); });
 }
@@ -191,8 +191,8 @@ DirectOp find_direct_op(const TorchApi& api, int32_t device_type, std::string_vi
   };
   for (const Entry& entry : entries) {
     if (entry.name != name) continue;
-    const bool present = (device_type == api.cpu && entry.on_cpu) ||
-                         (device_type == api.cuda && entry.on_cuda);
+    const bool present =
+        (device_type == api.cpu && entry.on_cpu) || (device_type == api.cuda && entry.on_cuda);
     return present ? entry.call : nullptr;
   }
   return nullptr;

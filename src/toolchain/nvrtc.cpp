@@ -13,19 +13,19 @@ using Status = int;     // nvrtcResult; 0 is success
 constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
 // X(member, symbol, signature)
-#define LITZ_NVRTC(X)                                                                       \
-  X(version, nvrtcVersion, Status(int* major, int* minor))                                  \
-  X(error_string, nvrtcGetErrorString, const char*(Status))                                 \
-  X(create, nvrtcCreateProgram,                                                             \
-    Status(Program*, const char* source, const char* name, int num_headers,                 \
-           const char* const* headers, const char* const* include_names))                   \
-  X(destroy, nvrtcDestroyProgram, Status(Program*))                                         \
-  X(compile, nvrtcCompileProgram, Status(Program, int num_options, const char* const*))     \
-  X(log_size, nvrtcGetProgramLogSize, Status(Program, size_t*))                             \
-  X(get_log, nvrtcGetProgramLog, Status(Program, char*))                                    \
-  X(cubin_size, nvrtcGetCUBINSize, Status(Program, size_t*))                                \
-  X(get_cubin, nvrtcGetCUBIN, Status(Program, char*))                                       \
-  X(num_architectures, nvrtcGetNumSupportedArchs, Status(int*))                             \
+#define LITZ_NVRTC(X)                                                                   \
+  X(version, nvrtcVersion, Status(int* major, int* minor))                              \
+  X(error_string, nvrtcGetErrorString, const char*(Status))                             \
+  X(create, nvrtcCreateProgram,                                                         \
+    Status(Program*, const char* source, const char* name, int num_headers,             \
+           const char* const* headers, const char* const* include_names))               \
+  X(destroy, nvrtcDestroyProgram, Status(Program*))                                     \
+  X(compile, nvrtcCompileProgram, Status(Program, int num_options, const char* const*)) \
+  X(log_size, nvrtcGetProgramLogSize, Status(Program, size_t*))                         \
+  X(get_log, nvrtcGetProgramLog, Status(Program, char*))                                \
+  X(cubin_size, nvrtcGetCUBINSize, Status(Program, size_t*))                            \
+  X(get_cubin, nvrtcGetCUBIN, Status(Program, char*))                                   \
+  X(num_architectures, nvrtcGetNumSupportedArchs, Status(int*))                         \
   X(get_architectures, nvrtcGetSupportedArchs, Status(int*))
 
 std::string failure(const std::string& library, const std::string& why) {
@@ -57,9 +57,10 @@ struct Nvrtc::Functions {
 
 Result<Nvrtc> Nvrtc::from_library(void* library, const std::string& name) {
   auto functions = std::make_shared<Functions>();
-#define LITZ_NVRTC_FIND(member, symbol, ...)                                                      \
-  functions->member = reinterpret_cast<Functions::member##_type*>(dlsym(library, #symbol));       \
-  if (functions->member == nullptr) return Unsupported{failure(name, "it has no function " #symbol)};
+#define LITZ_NVRTC_FIND(member, symbol, ...)                                                \
+  functions->member = reinterpret_cast<Functions::member##_type*>(dlsym(library, #symbol)); \
+  if (functions->member == nullptr)                                                         \
+    return Unsupported{failure(name, "it has no function " #symbol)};
   LITZ_NVRTC(LITZ_NVRTC_FIND)
 #undef LITZ_NVRTC_FIND
   int major = 0;

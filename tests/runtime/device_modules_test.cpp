@@ -44,7 +44,9 @@ class DeviceModulesTest : public ::testing::Test {
   void fail(const char* symbol, CudaStatus status) const {
     function<void(const char*, int)>("fake_cuda_fail")(symbol, status);
   }
-  CudaContext context(int device) const { return function<void*(int)>("fake_cuda_context")(device); }
+  CudaContext context(int device) const {
+    return function<void*(int)>("fake_cuda_context")(device);
+  }
 
   int launch(DeviceModule& module, int32_t kernel, const int64_t* grid, int64_t shared_bytes = 0) {
     void* pointer = reinterpret_cast<void*>(0x1234);
@@ -75,8 +77,9 @@ TEST_F(DeviceModulesTest, LoadsOnceForEachDeviceAndUnloads) {
     EXPECT_NE(*modules.on(0), *second);
     EXPECT_EQ(count(log(), "cuModuleLoadData"), 2u);
   }
-  EXPECT_EQ(count(log(), "cuCtxSynchronize device=1\ncuModuleUnload device=1\n"
-                         "cuDevicePrimaryCtxRelease device=1\n"),
+  EXPECT_EQ(count(log(),
+                  "cuCtxSynchronize device=1\ncuModuleUnload device=1\n"
+                  "cuDevicePrimaryCtxRelease device=1\n"),
             1u)
       << log();
   EXPECT_EQ(count(log(), "cuModuleUnload device=0"), 1u);
@@ -98,8 +101,9 @@ TEST_F(DeviceModulesTest, LaunchesWithWhatItWasGiven) {
   DeviceModules modules(driver_, &kCode);
   DeviceModule& module = **modules.on(1);
   ASSERT_EQ(launch(module, 1, kGrid, 256), LITZ_OK) << message_;
-  EXPECT_EQ(count(log(), "cuLaunchKernel second device=1 grid=7,2,1 threads=128,1,1 shared=256 "
-                         "stream=5 arguments=4660,99 extra=0\n"),
+  EXPECT_EQ(count(log(),
+                  "cuLaunchKernel second device=1 grid=7,2,1 threads=128,1,1 shared=256 "
+                  "stream=5 arguments=4660,99 extra=0\n"),
             1u)
       << log();
   EXPECT_EQ(count(log(), "cuFuncSetAttribute"), 0u);
@@ -178,8 +182,7 @@ TEST_F(DeviceModulesTest, FailuresAreWords) {
   for (const char* symbol : {"cuMemAlloc", "cuMemcpyHtoDAsync", "cuStreamSynchronize"}) {
     fail(symbol, CudaDriver::kOutOfMemory);
     EXPECT_EQ(module.constant(bytes, 8, stream_number(1), &data, &message_), LITZ_OUT_OF_MEMORY);
-    EXPECT_EQ(message_,
-              "uploading 8 bytes of constants: CUDA_ERROR_OUT_OF_MEMORY (out of memory)");
+    EXPECT_EQ(message_, "uploading 8 bytes of constants: CUDA_ERROR_OUT_OF_MEMORY (out of memory)");
   }
   fail("", 0);
   EXPECT_EQ(module.constant(bytes, 8, stream_number(1), &data, &message_), LITZ_OK)
@@ -223,7 +226,9 @@ TEST_F(DeviceModulesTest, AScopeGivesTheContextBack) {
   }
   EXPECT_EQ(current(), context(0));
   std::thread([&] {
-    { const CudaContextScope scope(*driver_, context(1)); }
+    {
+      const CudaContextScope scope(*driver_, context(1));
+    }
     EXPECT_EQ(current(), context(1)) << "a thread that had none keeps it";
   }).join();
 }

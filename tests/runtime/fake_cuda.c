@@ -29,15 +29,14 @@ void fake_cuda_fail(const char* symbol, int status) {
   failing_status = status;
 }
 
-static int answer(const char* symbol) {
-  return strcmp(symbol, failing) == 0 ? failing_status : 0;
-}
+static int answer(const char* symbol) { return strcmp(symbol, failing) == 0 ? failing_status : 0; }
 
-#define RECORD(symbol, ...)                                                                  \
-  do {                                                                                       \
-    log_length += (size_t)snprintf(log_text + log_length, sizeof(log_text) - log_length, symbol " " __VA_ARGS__); \
+#define RECORD(symbol, ...)                                                                     \
+  do {                                                                                          \
+    log_length += (size_t)snprintf(log_text + log_length, sizeof(log_text) - log_length,        \
+                                   symbol " " __VA_ARGS__);                                     \
     log_length += (size_t)snprintf(log_text + log_length, sizeof(log_text) - log_length, "\n"); \
-    if (answer(symbol) != 0) return answer(symbol);                                          \
+    if (answer(symbol) != 0) return answer(symbol);                                             \
   } while (0)
 
 int cuInit(unsigned flags) {
@@ -101,11 +100,12 @@ int cuFuncSetAttribute(void* function, int attribute, int value) {
 int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x,
                    unsigned threads_y, unsigned threads_z, unsigned shared, void* stream,
                    void** arguments, void** extra) {
-  RECORD("cuLaunchKernel",
-         "%s device=%d grid=%u,%u,%u threads=%u,%u,%u shared=%u stream=%d arguments=%d,%lld extra=%d",
-         (const char*)function, (int)((char*)current - contexts), x, y, z, threads_x, threads_y,
-         threads_z, shared, (int)(intptr_t)stream, (int)(intptr_t)(*(void**)arguments[0]),
-         (long long)*(int64_t*)arguments[1], extra != NULL);
+  RECORD(
+      "cuLaunchKernel",
+      "%s device=%d grid=%u,%u,%u threads=%u,%u,%u shared=%u stream=%d arguments=%d,%lld extra=%d",
+      (const char*)function, (int)((char*)current - contexts), x, y, z, threads_x, threads_y,
+      threads_z, shared, (int)(intptr_t)stream, (int)(intptr_t)(*(void**)arguments[0]),
+      (long long)*(int64_t*)arguments[1], extra != NULL);
   return 0;
 }
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {

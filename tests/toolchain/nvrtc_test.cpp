@@ -45,8 +45,9 @@ TEST(Nvrtc, CompilesAKernelToDeviceCode) {
   ASSERT_TRUE(nvrtc) << nvrtc.reason();
   const Nvrtc::Image image = nvrtc->compile(kKernel, "kernels.cu", "sm_90", {"--fmad=false"});
   ASSERT_TRUE(image.ok) << image.log;
-  EXPECT_EQ(image.cubin.substr(0, 4), "\x7f"
-                                      "ELF");
+  EXPECT_EQ(image.cubin.substr(0, 4),
+            "\x7f"
+            "ELF");
   EXPECT_NE(image.cubin.find("add"), std::string::npos);
   const Nvrtc::Image again = nvrtc->compile(kKernel, "kernels.cu", "sm_90", {"--fmad=false"});
   EXPECT_TRUE(again.cubin == image.cubin) << "equal input gives equal bytes";
