@@ -17,6 +17,7 @@
 #include "driver/options.h"
 #include "graph_builder.h"
 #include "ir/print_program.h"
+#include "lowering/lowering.h"
 #include "support/error.h"
 
 namespace nb = nanobind;
@@ -74,6 +75,17 @@ std::string option_table() {
   return rows.dump();
 }
 
+std::string lowering_table() {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const LoweringFamily& family : lowering_families()) {
+    for (const LoweringRow& row : family.rows) {
+      rows.push_back(
+          {{"op", row.op}, {"family", family.name}, {"library", is_library_lowering(row)}});
+    }
+  }
+  return rows.dump();
+}
+
 // torch.compile's modes. None of them means anything on a CPU that the defaults do not do already.
 std::string mode_table() {
   nlohmann::ordered_json modes = nlohmann::ordered_json::object();
@@ -115,6 +127,8 @@ void bind_compiler(nb::module_& m) {
         "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "
         "is no library the path is empty, and the program is what CompiledGraph interprets.");
   m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
+  m.def("lowering_table", &lowering_table,
+        "The ops that Litz lowers, as JSON: op, family, whether it is a library call on purpose.");
   m.def("option_table", &option_table,
         "The options as JSON: name, type, default, doc, shapes_code, variable, valid.");
   m.def(

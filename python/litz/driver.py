@@ -80,6 +80,11 @@ def check_options(options: Mapping[str, Any]) -> None:
     _core.check_options(dict(options))
 
 
+def lowering_rows() -> list[dict[str, Any]]:
+    """The ops that Litz lowers: op, family, library (a library call on purpose)."""
+    return json.loads(_core.lowering_table())
+
+
 def mode_rows() -> dict[str, dict[str, Any]]:
     """The modes: for each name the options that it sets."""
     return json.loads(_core.mode_table())

@@ -358,7 +358,16 @@ Expr LoweringContext::load(const TensorValue& value, std::span<const Index> posi
   ExprContext& exprs = program_.exprs();
   const bool is_empty = std::any_of(value.sizes.begin(), value.sizes.end(),
                                     [](Index size) { return size.is_constant(0); });
-  if (is_empty) return exprs.constant_int(value.dtype, 0);
+  if (is_empty) {
+    // Nothing is loaded, but indices are still checked against the size 0.
+    Expr nothing = exprs.constant_int(DType::kInt64, 0);
+    for (Expr index : runtime_indices) {
+      nothing =
+          exprs.binary(ExprOp::kBitOr, nothing,
+                       exprs.binary(ExprOp::kBitAnd, index, exprs.constant_int(DType::kInt64, 0)));
+    }
+    return exprs.cast(nothing, value.dtype);
+  }
   const Expr loaded =
       exprs.load(value.buffer, program_.buffer(value.buffer).dtype, coordinates_at(value, position),
                  {runtime_indices.begin(), runtime_indices.end()});
