@@ -26,7 +26,7 @@ typedef enum LitzStatus {
   LITZ_INDEX_OUT_OF_RANGE =
       2, /* an index tensor holds a value outside its dimension; eager raises IndexError */
   LITZ_OUT_OF_MEMORY = 3,
-  LITZ_UNSUPPORTED = 4,     /* the host has no such library op */
+  LITZ_UNSUPPORTED = 4,         /* the host has no such library op */
   LITZ_DIVISION_BY_ZERO = 5,    /* of integers, which eager refuses */
   LITZ_INDEX_OUT_OF_BOUNDS = 6, /* as LITZ_INDEX_OUT_OF_RANGE, of an op where eager raises
                                    RuntimeError: gather and scatter */
@@ -133,8 +133,8 @@ typedef struct LitzHost {
   int (*launch)(void* self, int32_t kernel, const int64_t* grid, int32_t threads,
                 int64_t shared_bytes, void** arguments);
 
-  /* The device's copy of `num_bytes` bytes of the artifact, made once and kept while the artifact is
-     loaded; 256-byte aligned. */
+  /* The device's copy of `num_bytes` bytes of the artifact, made once and kept while the artifact
+     is loaded; 256-byte aligned. */
   int (*constant)(void* self, const void* bytes, int64_t num_bytes, void** data);
 
   /* Queues an elementwise copy between tensors of equal sizes and dtype, whatever their strides. */
@@ -143,8 +143,8 @@ typedef struct LitzHost {
 
 /* Kernels for a device, which the host loads once for each device. */
 typedef struct LitzDeviceCode {
-  const char* target;         /* "sm_90" */
-  const void* image;          /* a cubin */
+  const char* target; /* "sm_90" */
+  const void* image;  /* a cubin */
   int64_t image_bytes;
   const char* const* kernels; /* names of its functions; the index is what `launch` takes */
   int32_t num_kernels;

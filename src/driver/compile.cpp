@@ -142,9 +142,9 @@ class Compilation {
     });
     if (trace_.enabled()) trace_.write("nvrtc.log", image.log);
     if (!image.ok) {
-      result_.warnings.push_back("NVRTC rejects the kernels of a graph, which runs in eager instead; " +
-                                 image.log.substr(0, kMaxLogInMessage) +
-                                 reproduce_hint(graph_, options_));
+      result_.warnings.push_back(
+          "NVRTC rejects the kernels of a graph, which runs in eager instead; " +
+          image.log.substr(0, kMaxLogInMessage) + reproduce_hint(graph_, options_));
       return leave("NVRTC rejects its kernels");
     }
     CppSources sources = print_cuda_artifact(plan, cuda, {arch, image.cubin},

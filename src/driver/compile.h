@@ -28,7 +28,8 @@ struct Compiled {
   std::string info;
   // What the interpreter runs (driver/interpreted_graph.h), where `path` is empty.
   std::shared_ptr<const Program> program;
-  // Why the graph cannot be compiled on this machine at all and is left to its framework; else empty.
+  // Why the graph cannot be compiled on this machine at all and is left to its framework; else
+  // empty.
   std::string left_to_eager;
   // Things the user should know, each a sentence whose details follow a semicolon: no compiler, a
   // cache that cannot be used.

@@ -184,6 +184,8 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
                         " (node " + node.name +
                         ") takes from a tensor's values; Litz has no way to do that yet");
       }
+      if (meta.kind == ValueMeta::Kind::kInt)
+        set_index({id, static_cast<uint32_t>(i)}, meta.integer);
       kernel.outputs.emplace_back();
       continue;
     }

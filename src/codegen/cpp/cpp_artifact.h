@@ -20,7 +20,7 @@ struct CppSource {
 };
 
 struct CppSources {
-  std::vector<CppSource> units;  // the first one has the entry points
+  std::vector<CppSource> units;   // the first one has the entry points
   std::vector<CppSource> beside;  // for other compilers, to be kept with them
   std::vector<std::string>
       kernels;  // function called for each kernel of the plan; equal kernels share one

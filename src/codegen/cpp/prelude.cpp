@@ -173,7 +173,8 @@ bool supports(PreludeFn fn, DType dtype) {
 }
 
 Prelude::Prelude(const PreludeTarget& target) : target_(target) {
-  LITZ_CHECK(target.cuda || target.vector_bytes == 16 || (target.vector_bytes == 32 && target.avx2) ||
+  LITZ_CHECK(target.cuda || target.vector_bytes == 16 ||
+                 (target.vector_bytes == 32 && target.avx2) ||
                  (target.vector_bytes == 64 && target.avx512 && target.avx2),
              "vector width " + std::to_string(target.vector_bytes) + " needs its instruction set");
 }
@@ -612,8 +613,8 @@ std::string Prelude::atomic(PreludeFn fn, DType memory) {
     defined_.insert("litz_atomic");
     body_ += prelude::cuda_atomic_helper();
   }
-  return define(own, prelude::cuda_atomic(own, combine, load, store, type(memory, 1),
-                                          type(storage, 1)));
+  return define(own,
+                prelude::cuda_atomic(own, combine, load, store, type(memory, 1), type(storage, 1)));
 }
 
 std::string Prelude::transpose(DType dtype, int lanes) {

@@ -147,9 +147,9 @@ struct __align__(16) litz_bytes16 {
 )";
 
 constexpr std::string_view kUnary[] = {
-    "exp",  "exp2",  "expm1", "log",   "log2", "log10", "log1p", "sin",    "cos",
-    "tan",  "asin",  "acos",  "atan",  "sinh", "cosh",  "tanh",  "asinh",  "acosh",
-    "atanh", "erf",  "erfc",  "erfinv", "lgamma", "floor", "ceil", "trunc"};
+    "exp",   "exp2", "expm1", "log",    "log2",   "log10", "log1p", "sin",   "cos",
+    "tan",   "asin", "acos",  "atan",   "sinh",   "cosh",  "tanh",  "asinh", "acosh",
+    "atanh", "erf",  "erfc",  "erfinv", "lgamma", "floor", "ceil",  "trunc"};
 constexpr std::string_view kBinary[] = {"pow", "atan2", "hypot", "fmod", "nextafter"};
 
 template <size_t N>
@@ -178,8 +178,7 @@ std::string cuda_fragment(std::string_view name, Shape shape) {
   const std::string unary = "\nLITZ_INLINE @V @N(@V x) { return ";
   if (contains(kUnary, name)) return unary + std::string(name) + suffix + "(x); }\n";
   if (contains(kBinary, name))
-    return "\nLITZ_INLINE @V @N(@V x, @V y) { return " + std::string(name) + suffix +
-           "(x, y); }\n";
+    return "\nLITZ_INLINE @V @N(@V x, @V y) { return " + std::string(name) + suffix + "(x, y); }\n";
   if (name == "round") return unary + "rint" + suffix + "(x); }\n";
   if (name == "sqrt") return unary + (is_f32 ? "__fsqrt_rn" : "__dsqrt_rn") + "(x); }\n";
   if (name == "abs") return unary + "fabs" + suffix + "(x); }\n";
@@ -212,7 +211,8 @@ std::string cuda_convert_fragment(std::string_view name, Shape from, DType to) {
   if (name == "bits_f16")
     return "\nLITZ_INLINE u16 @N(f32 x) {\n  u16 r;\n  asm(\"cvt.rn.f16.f32 %0, %1;\" : "
            "\"=h\"(r) : \"f\"(x));\n  return r;\n}\n";
-  if (name == "from_bf16") return "\nLITZ_INLINE f32 @N(u16 x) { return __uint_as_float((u32)x << 16); }\n";
+  if (name == "from_bf16")
+    return "\nLITZ_INLINE f32 @N(u16 x) { return __uint_as_float((u32)x << 16); }\n";
   if (name == "bits_bf16")
     return R"(
 LITZ_INLINE u16 @N(f32 x) {
@@ -258,13 +258,15 @@ std::string cuda_pack_access(std::string_view name, std::string_view half, Shape
   std::string text;
   if (name == "load") {
     text = "\nLITZ_INLINE " + value + " " + own + "(const void* p) {\n";
-    if (!word.empty()) text += aligned + "return litz_bit_cast<" + value + ">(*(const " + word + "*)p);\n";
+    if (!word.empty())
+      text += aligned + "return litz_bit_cast<" + value + ">(*(const " + word + "*)p);\n";
     return text + "  return {" + std::string(half) + "(p), " + std::string(half) +
            "((const char*)p + " + offset + ")};\n}\n";
   }
   text = "\nLITZ_INLINE void " + own + "(void* p, " + value + " v) {\n";
   if (!word.empty())
-    text += aligned + "{\n    *(" + word + "*)p = litz_bit_cast<" + word + ">(v);\n    return;\n  }\n";
+    text +=
+        aligned + "{\n    *(" + word + "*)p = litz_bit_cast<" + word + ">(v);\n    return;\n  }\n";
   return text + "  " + std::string(half) + "(p, v.a);\n  " + std::string(half) + "((char*)p + " +
          offset + ", v.b);\n}\n";
 }

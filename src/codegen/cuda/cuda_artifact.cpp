@@ -46,15 +46,16 @@ CudaProgram print_cuda_program(const Plan& plan) {
       if (printed.scratch_bytes != 0) program.kernels.push_back(name + std::string(kCudaFinish));
       kernels += "\n" + origins_comment(kernel) + "\n" +
                  replace_all(printed.device_text, kCudaKernelName, name);
-      program.host_text +=
-          "\n" + replace_all(replace_all(printed.host_text, kCudaKernelName, name),
-                             kCudaKernelNumber, number);
+      program.host_text += "\n" + replace_all(replace_all(printed.host_text, kCudaKernelName, name),
+                                              kCudaKernelNumber, number);
     }
     program.scratch_bytes = std::max(program.scratch_bytes, printed.scratch_bytes);
     program.calls.push_back({program.kernels[found->second], std::move(printed.buffers),
                              std::move(printed.symbols), true});
   }
-  program.text = prelude.text() + kernels;
+  program.text = prelude.text();
+  program.kernels_begin = program.text.size();
+  program.text += kernels;
   return program;
 }
 

@@ -12,6 +12,7 @@ namespace litz {
 
 struct CudaProgram {
   std::string text;                  // kernels.cu
+  size_t kernels_begin = 0;          // where in it the kernels are, behind what they use
   std::vector<std::string> kernels;  // names of its functions
   // For each kernel of the plan, the host function that launches it.
   std::vector<KernelCall> calls;

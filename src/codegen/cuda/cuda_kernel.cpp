@@ -189,8 +189,8 @@ class KernelPrinter {
       act();
       body_.pop_scope("");
       body_.pop_scope("if (u < " + height + " && v < " + width + ")");
-      body_.pop_scope("for (i32 j = (i32)threadIdx.x / " + edge + "; j < " + edge + "; j += " +
-                      step + ")");
+      body_.pop_scope("for (i32 j = (i32)threadIdx.x / " + edge + "; j < " + edge +
+                      "; j += " + step + ")");
     };
     print_rows("x", "j", [&] {
       for (size_t i = 0; i < loads.size(); ++i)
@@ -198,8 +198,7 @@ class KernelPrinter {
     });
     body_.out().line("__syncthreads();");
     print_rows("j", "x", [&] {
-      for (size_t i = 0; i < loads.size(); ++i)
-        body_.define_scalar(loads[i], tiles[i] + "[x][j]");
+      for (size_t i = 0; i < loads.size(); ++i) body_.define_scalar(loads[i], tiles[i] + "[x][j]");
       print_outer_stores();
     });
     unbind(around);
@@ -267,8 +266,8 @@ class KernelPrinter {
     int64_t offset = 0;
     for (const Accumulator& total : totals_) {
       for (const auto& [type, name] : total.total_variables("_p")) {
-        body_.out().line(type + "* const " + name + " = (" + type + "*)(scratch + " +
-                         text(offset) + ");");
+        body_.out().line(type + "* const " + name + " = (" + type + "*)(scratch + " + text(offset) +
+                         ");");
         offset += (plan_.splits * rows() * 8 + 255) / 256 * 256;
       }
     }
@@ -281,8 +280,8 @@ class KernelPrinter {
       const auto mine = total.total_variables("_t");
       const auto parts = total.total_variables("_p");
       for (size_t i = 0; i < mine.size(); ++i)
-        body_.out().line(parts[i].second + "[(i64)blockIdx.y * " + text(rows()) + " + it] = " +
-                         mine[i].second + ";");
+        body_.out().line(parts[i].second + "[(i64)blockIdx.y * " + text(rows()) +
+                         " + it] = " + mine[i].second + ";");
     }
   }
 
@@ -385,14 +384,13 @@ class KernelPrinter {
         if ((depends >> plan_.vector_loop & 1) == 0) return;
         // What all rows share is in the caches.
         if (!kernel_.outer.empty() && (depends & analysis_.outer_mask()) == 0) return;
-        if (plan_.lanes > 1 &&
-            analysis_.walk(e.coordinates()[0], plan_.vector_loop) !=
-                KernelAnalysis::Walk::kContiguous)
+        if (plan_.lanes > 1 && analysis_.walk(e.coordinates()[0], plan_.vector_loop) !=
+                                   KernelAnalysis::Walk::kContiguous)
           return;
         const auto [seen, first] = last_stage.emplace(e, stage);
         if (first || seen->second == stage) return;
-        if (std::find(kept_.begin(), kept_.end(), e) == kept_.end() &&
-            kept_.size() < kMostKept && !is_overwritten(e.buffer()))
+        if (std::find(kept_.begin(), kept_.end(), e) == kept_.end() && kept_.size() < kMostKept &&
+            !is_overwritten(e.buffer()))
           kept_.push_back(e);
       });
     }
@@ -453,8 +451,8 @@ class KernelPrinter {
     body_.out().line(position_ + " v = " + from + "member * " + lanes + ";");
     open_vector(loop, "v", "");
     print_element(stage);
-    body_.pop_scope("_Pragma(\"unroll 4\") for (; v + " + lanes + " <= " + length + "; v += " +
-                    text(static_cast<int64_t>(plan_.group) * plan_.lanes) + ")");
+    body_.pop_scope("_Pragma(\"unroll 4\") for (; v + " + lanes + " <= " + length +
+                    "; v += " + text(static_cast<int64_t>(plan_.group) * plan_.lanes) + ")");
     const Index e = extent(loop);
     if (plan_.lanes > 1 && !(e.is_constant() && e.constant() % plan_.lanes == 0)) {
       open_vector(loop, "v", "(i64)(" + length + " - v)");
@@ -487,8 +485,8 @@ class KernelPrinter {
     print_element(stage);
     body_.pop_scope("");
     unbind(around);
-    body_.pop_scope("_Pragma(\"unroll 4\") for (" + position_ + " u = " + from + "member; u < " + total + "; u += " +
-                    text(plan_.group) + ")");
+    body_.pop_scope("_Pragma(\"unroll 4\") for (" + position_ + " u = " + from + "member; u < " +
+                    total + "; u += " + text(plan_.group) + ")");
     body_.pop_scope(std::string(CppBody::kBlock));
   }
 
@@ -501,8 +499,8 @@ class KernelPrinter {
     out.line("const " + position_ + " stretch = (" + *length + " + " + parts + " - 1) / " + parts +
              " * " + text(unit) + ";");
     out.line("const " + position_ + " from = (" + position_ + ")blockIdx.y * stretch;");
-    out.line("const " + position_ + " to = from + stretch < " + *length + " ? from + stretch : " +
-             *length + ";");
+    out.line("const " + position_ + " to = from + stretch < " + *length +
+             " ? from + stretch : " + *length + ";");
     *length = "to";
     return "from + ";
   }
@@ -557,8 +555,8 @@ class KernelPrinter {
       const auto registers = total->total_variables("_t");
       const auto shared = total->total_variables("_s");
       for (size_t i = 0; i < registers.size(); ++i)
-        out.line("if (threadIdx.x % 32 == 0) " + shared[i].second + "[threadIdx.x / 32] = " +
-                 registers[i].second + ";");
+        out.line("if (threadIdx.x % 32 == 0) " + shared[i].second +
+                 "[threadIdx.x / 32] = " + registers[i].second + ";");
     }
     out.line("__syncthreads();");
     // Every warp adds up all of them, so that all threads have the result.
@@ -654,8 +652,8 @@ class KernelPrinter {
           "\n" + function(name + std::string(kCudaFinish), kFinishThreads, finish);
 
     const std::string per_block = plan_.turned_loop != SIZE_MAX ? "1"
-                                  : is_pointwise() ? text(plan_.threads())
-                                                   : text(plan_.groups);
+                                  : is_pointwise()              ? text(plan_.threads())
+                                                                : text(plan_.groups);
     IndentedBuffer h;
     h.open("static void " + name + "(const LitzHost* host, i32* status, " + parameters + ") {");
     h.line("const i64 total = " + total_ + ";");

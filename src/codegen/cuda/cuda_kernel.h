@@ -26,7 +26,8 @@ struct CudaKernel {
 };
 
 inline constexpr std::string_view kCudaKernelName = "KERNEL";
-inline constexpr std::string_view kCudaKernelNumber = "NUMBER";  // the second function's is one more
+inline constexpr std::string_view kCudaKernelNumber =
+    "NUMBER";  // the second function's is one more
 inline constexpr std::string_view kCudaFinish = "_finish";
 
 // The host function's signature is

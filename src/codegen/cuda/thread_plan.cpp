@@ -9,12 +9,12 @@
 namespace litz {
 namespace {
 
-constexpr int kBlock = 256;            // threads of a block with small groups
-constexpr int kMostThreads = 512;      // of a group
-constexpr int64_t kThreadRow = 16;     // inner iterations that one thread does alone
-constexpr int64_t kWarpRow = 1024;     // ... and one warp
-constexpr int64_t kTurns = 4;          // vectors that each thread of a large group takes
-constexpr int kVectorBytes = 16;       // of memory in one access
+constexpr int kBlock = 256;         // threads of a block with small groups
+constexpr int kMostThreads = 512;   // of a group
+constexpr int64_t kThreadRow = 16;  // inner iterations that one thread does alone
+constexpr int64_t kWarpRow = 1024;  // ... and one warp
+constexpr int64_t kTurns = 4;       // vectors that each thread of a large group takes
+constexpr int kVectorBytes = 16;    // of memory in one access
 constexpr int kMostLanes = 8;
 constexpr int64_t kKeptElements = 32;  // of a row in each thread's registers
 constexpr int kColumnWidth = 32;
@@ -68,8 +68,7 @@ std::vector<Expr> all_roots(KernelAnalysis& analysis) {
 template <class Act>
 void for_each_access(KernelAnalysis& analysis, const Program& program, const Act& act) {
   visit_postorder(all_roots(analysis), [&](Expr e) {
-    if (e.op() == ExprOp::kLoad)
-      act(e.coordinates()[0], size_of(e.dtype()), !e.operands().empty());
+    if (e.op() == ExprOp::kLoad) act(e.coordinates()[0], size_of(e.dtype()), !e.operands().empty());
   });
   for (const KernelStore& store : analysis.kernel().stores)
     act(store.offset, size_of(program.buffer(store.buffer).dtype), !store.runtime_indices.empty());
@@ -161,8 +160,7 @@ bool can_split(KernelAnalysis& analysis) {
 int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iterations) {
   if (!can_split(analysis) || iterations < kLongRow || plan.group == 1) return 1;
   int64_t rows = 1;
-  for (size_t i = 0; i < analysis.kernel().outer.size(); ++i)
-    rows *= analysis.extent(i).constant();
+  for (size_t i = 0; i < analysis.kernel().outer.size(); ++i) rows *= analysis.extent(i).constant();
   const int64_t blocks = (rows + plan.groups - 1) / plan.groups;
   if (rows == 0 || blocks >= kFewBlocks) return 1;
   const int64_t turns = int64_t{plan.group} * plan.lanes * kTurns;
@@ -231,7 +229,8 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
       plan.lanes = lanes_along(analysis, program, plan.vector_loop);
       plan.turned_loop = find_turned_loop(analysis);
       // A tail of its own only where it is the only loop.
-      if (kernel.outer.size() > 1) plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
+      if (kernel.outer.size() > 1)
+        plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
     }
     return plan;
   }
