@@ -178,11 +178,14 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueMeta& meta = node.outputs[i];
     if (!meta.is_tensor()) {
-      if (meta.kind == ValueMeta::Kind::kInt) {
+      // An integer that tracing knows, such as the lengths that attention returns, is a constant.
+      if (meta.kind == ValueMeta::Kind::kInt && !meta.integer.is_constant()) {
         throw UserError("the graph computes with an integer that " + schema.full_name() +
                         " (node " + node.name +
                         ") takes from a tensor's values; Litz has no way to do that yet");
       }
+      if (meta.kind == ValueMeta::Kind::kInt)
+        set_index({id, static_cast<uint32_t>(i)}, meta.integer);
       kernel.outputs.emplace_back();
       continue;
     }

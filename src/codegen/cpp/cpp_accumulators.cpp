@@ -240,6 +240,29 @@ std::string Accumulator::finish(CppBody& body) {
   return result;
 }
 
+// ---- groups of threads ----
+
+std::vector<std::pair<std::string, std::string>> Accumulator::total_variables(
+    const std::string& suffix) const {
+  std::vector<std::pair<std::string, std::string>> variables = {{scalar_type(), name(suffix)}};
+  if (is_arg()) variables.emplace_back("i64", position_name(suffix));
+  return variables;
+}
+
+void Accumulator::begin_total(IndentedBuffer& out, const std::string& suffix,
+                              const std::string& finished) {
+  if (!is_arg()) {
+    out.line(scalar_type() + " " + name(suffix) + " = " + finished + ";");
+    return;
+  }
+  out.line(scalar_type() + " " + name(suffix) + " = " + name("") + ";");
+  out.line("i64 " + position_name(suffix) + " = " + finished + ";");
+}
+
+std::string Accumulator::total_name(const std::string& suffix) const {
+  return is_arg() ? position_name(suffix) : name(suffix);
+}
+
 // ---- arrays ----
 
 void Accumulator::declare_array(IndentedBuffer& out, int64_t elements, const std::string& suffix) {
