@@ -107,6 +107,8 @@ CppBody::Scope& CppBody::scope_for(LoopMask depends) {
 }
 
 std::string CppBody::fresh(std::string_view stem) {
+  // u8, i32 and f64 are types.
+  LITZ_CHECK(stem != "u" && stem != "i" && stem != "f", "a name that may be a type's");
   return std::string(stem) + std::to_string(next_++);
 }
 
