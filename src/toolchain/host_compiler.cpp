@@ -194,6 +194,9 @@ std::vector<std::string> HostCompiler::compile_flags(const SharedLibraryJob& job
       "-pipe",
       // Eager's arithmetic: integers wrap, memory has no types, no operation is contracted.
       "-fwrapv",
+      // Kernels are vectorised already. g++ 12 makes wrong code of loops that look up elements by
+      // a bool from memory.
+      "-fno-tree-vectorize",
       "-fno-strict-aliasing",
       "-ffp-contract=" + std::string(job.fp_contract ? "fast" : "off"),
       // Nobody reads errno or the floating-point exception flags.
