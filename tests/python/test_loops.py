@@ -133,3 +133,8 @@ def test_elements_looked_up_by_a_bool() -> None:
     table = torch.arange(10, 17, dtype=torch.uint8)
     check(lambda x, t: t[torch.remainder(x.to(torch.uint8).to(torch.int64), 7)], x, table)
     check(lambda x, t: t.half()[x.to(torch.int64)], x, table)
+
+
+def test_columns_without_elements() -> None:
+    check(lambda x: torch.all(x, dim=[0, 1, 2], keepdim=True).float() + 1, torch.zeros(5, 0, 3, 17))
+    check(lambda x: x.sum((0, 1, 2)) + 1, torch.zeros(5, 3, 0, 40))
