@@ -101,7 +101,7 @@ TEST(InterpretedGraph, ChecksExtentsThatAreExpressions) {
   frame.inputs[0] = {.kind = LITZ_INT, .count = 0, .u = {.i = 2}};
   ASSERT_EQ(check_inputs(graph->table(), frame), "");
   NativeRun run(blocks, threads);
-  EXPECT_NE(graph->run(run.host(), frame, *blocks), LITZ_OK);
+  EXPECT_NE(graph->run(run.host(), frame, blocks.get()), LITZ_OK);
   EXPECT_NE(run.message().find("input y"), std::string::npos) << run.message();
 }
 
