@@ -232,6 +232,7 @@ def matmuls():
         x, y = randn(4, 20, 30, dtype=dtype), randn(4, 30, 10, dtype=dtype)
         compare(lambda x, y: torch.bmm(x.sigmoid(), y) * 2, x, y)
         compare(lambda x, y: torch.baddbmm(x[:, :, :10], x, y).relu(), x, y)
+    compare(lambda a, b: (a @ b) * 2 + 1, randn(0, 8), randn(8, 4), kernels=False)
 
 
 @check
@@ -250,7 +251,7 @@ def attention():
 def library_ops():
     """Through the dispatcher, and through Python for argument types that it does not carry."""
     compare(lambda x: x.sort(1).values * 2, randn(10, 30))
-    compare(lambda x: torch.linalg.inv(x @ x.t() + 30 * torch.eye(20, device=x.device)) + 1, randn(20, 20), rtol=1e-3, atol=1e-4)
+    compare(lambda x: x.kthvalue(3, 1).values + 1, randn(10, 30))
     compare(lambda x: torch.renorm(x + 1, 2, 0, 1.5) * 2, randn(10, 30))
 
 
