@@ -306,7 +306,7 @@ std::string Accumulator::update_array(CppBody& body, const std::string& suffix,
   const DType memory = is_bool() ? DType::kBool : dtype_;
   const std::string at = name(suffix) + " + (" + element + ")";
   const std::string old = body.fresh("o");
-  const std::string updated = body.fresh("u");
+  const std::string updated = body.fresh("n");
   body.out().line("const " + vector_type() + " " + old + " = " + prelude_->load(memory, lanes_) +
                   "(" + at + ");");
   if (!is_arg()) {

@@ -592,7 +592,7 @@ class KernelPrinter {
         plan.grouped = !e.is_constant() || e.constant() > 2 * block * kColumnGroup;
         break;
       }
-      iterations *= e.constant();
+      iterations *= std::max<int64_t>(1, e.constant());
     }
     plan.all_at_once = plan.first == 0 && plan.size == 0;
     return plan;
