@@ -67,6 +67,8 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
+    if builder.device != "cpu":
+        graph = _eager_where_refused(graph, gm)
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
     loaded = time.perf_counter()
@@ -84,6 +86,24 @@ def _load(
     if result.program is not None:
         return _core.CompiledGraph(result.program, describe_op, captured, places)
     return _core.CompiledGraph(result.path, describe_op, captured, places, device)
+
+
+def _eager_where_refused(graph: BoxedCallable, gm: fx.GraphModule) -> BoxedCallable:
+    """PyTorch's attention leaves the state of its random numbers on the CPU or on the device, whatever
+    was traced: a graph that is given another one than it was compiled for runs in eager PyTorch."""
+
+    def run(inputs: list[Any]) -> Sequence[Any]:
+        arguments = tuple(inputs)
+        try:
+            return graph(inputs)
+        except LitzUserError as refused:
+            if "is on the device" not in str(refused):
+                raise
+            _warn(f"a graph runs in eager PyTorch; {refused}")
+            inputs.clear()
+            return gm.forward(*arguments)
+
+    return run  # type: ignore[return-value]
 
 
 def _run_eagerly(gm: fx.GraphModule, kind: str, reason: str) -> BoxedCallable:

@@ -194,9 +194,6 @@ std::vector<std::string> HostCompiler::compile_flags(const SharedLibraryJob& job
       "-pipe",
       // Eager's arithmetic: integers wrap, memory has no types, no operation is contracted.
       "-fwrapv",
-      // Kernels are vectorised already. g++ 12 makes wrong code of loops that look up elements by
-      // a bool from memory.
-      "-fno-tree-vectorize",
       "-fno-strict-aliasing",
       "-ffp-contract=" + std::string(job.fp_contract ? "fast" : "off"),
       // Nobody reads errno or the floating-point exception flags.
@@ -214,6 +211,9 @@ std::vector<std::string> HostCompiler::compile_flags(const SharedLibraryJob& job
       "-frandom-seed=litz",
       "-Wno-psabi",
   };
+  // What is worth a vector is one in the source already, and g++ 12 gives wrong values where it makes
+  // vectors of bools that are indices.
+  if (identity_.family == Family::kGcc) flags.push_back("-fno-tree-loop-vectorize");
   bool zig = identity_.family == Family::kZig;
   if (zig) flags.push_back("-fno-sanitize=undefined");
   for (std::string flag : job.target.compiler_flags()) {

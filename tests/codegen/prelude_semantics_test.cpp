@@ -280,7 +280,9 @@ TEST(Prelude, FloatEdges) {
   for (const Evaluator<float>* fn : {&max, &min}) {
     expect_float((*fn)(kNan, 1), kNan);
     expect_float((*fn)(1, kNan), kNan);
-    expect_float((*fn)(-0.0f, 0.0f), 0.0);
+    expect_float((*fn)(kNan, kNan), kNan);
+    expect_float((*fn)(-0.0f, 0.0f), -0.0);
+    expect_float((*fn)(0.0f, -0.0f), 0.0);
   }
   const Evaluator<float> sign(PreludeFn::kSign, DType::kFloat32);
   expect_float(sign(kNan), 0);

@@ -50,6 +50,31 @@ def test_loops_of_no_elements_beside_a_reduction() -> None:
     check(write, x)
 
 
+def test_sums_down_columns_of_no_elements() -> None:
+    check(lambda x: (x.all(dim=2), x.sum(dim=(0, 1, 2)), x.reshape(-1, 17).amax(1)), torch.randn(5, 0, 3, 17))
+
+
+def test_booleans_that_are_indices() -> None:
+    """A compiler that makes vectors of these by itself can be wrong about them."""
+    x = torch.arange(306) % 3 == 1
+    check(lambda x: (x.half()[x.long()], torch.take(x.half(), x.to(torch.int8).to(torch.int64)), x.int()[x.flip(0).long()]), x)
+
+
+def test_many_values_in_one_kernel_of_booleans() -> None:
+    """Names of values are numbered, and u8 is a type."""
+    x = torch.arange(33 * 5).reshape(33, 5) % 3 == 1
+    check(lambda x: [(x ^ (torch.arange(5) * k % 7 > 2)).all(0) | x.any(0) for k in range(1, 5)], x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_signs_of_zeros_between_bounds(dtype: torch.dtype) -> None:
+    def signs(x: Tensor) -> tuple[Tensor, ...]:
+        values = F.relu(x), F.relu6(x), x.clamp(0, 1), x.clamp(max=0), F.hardtanh(x, 0.0, 1.0)
+        return tuple(torch.signbit(t) for t in values)
+
+    check(signs, torch.tensor([-0.0, 0.0] * 17, dtype=dtype))
+
+
 @pytest.mark.parametrize("scan", [torch.cumsum, torch.cumprod])
 def test_scan_over_flattened_columns(scan: Callable[..., Tensor]) -> None:
     """The scan's loop is split in two, which may not change places for the sake of the addresses."""

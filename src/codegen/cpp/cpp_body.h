@@ -109,6 +109,7 @@ class CppBody {
   std::string index(Index index);  // as an int64 C++ expression
   int lanes() const { return lanes_; }
   const std::string& valid_lanes() const { return valid_; }
+  // A name that no other value has. i, u and f are no stems: u8 is a type.
   std::string fresh(std::string_view stem);
 
  private:

@@ -53,8 +53,8 @@ struct PreludeTarget {
   X(kNeg, "neg", 1, "-x, integers wrap")                                                           \
   X(kAbs, "abs", 1, "|x|, the smallest integer is kept")                                           \
   X(kSign, "sign", 1, "-1, 0 or 1; 0 for NaN and for -0.0")                                        \
-  X(kMin, "min", 2, "smaller; NaN if either is; y if equal")                                       \
-  X(kMax, "max", 2, "larger; NaN if either is; y if equal")                                        \
+  X(kMin, "min", 2, "smaller; NaN if either is; x if equal")                                       \
+  X(kMax, "max", 2, "larger; NaN if either is; x if equal")                                        \
   X(kFloorDiv, "floor_div", 2,                                                                     \
     "torch.div(rounding_mode='floor'); integer: 0 if y is 0, smallest / -1 wraps")                 \
   X(kTruncDiv, "trunc_div", 2, "quotient towards zero; integer: 0 if y is 0, smallest / -1 wraps") \

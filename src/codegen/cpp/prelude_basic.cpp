@@ -262,14 +262,14 @@ LITZ_INLINE @V @N(@V x) {
 )"},
     {"min", R"(
 LITZ_INLINE @V @N(@V x, @V y) {
-  const @V r = @{lesser}(x, y);
-  return x != x ? x : r;
+  const @V r = @{lesser}(y, x);
+  return y != y ? y : r;
 }
 )"},
     {"max", R"(
 LITZ_INLINE @V @N(@V x, @V y) {
-  const @V r = @{greater}(x, y);
-  return x != x ? x : r;
+  const @V r = @{greater}(y, x);
+  return y != y ? y : r;
 }
 )"},
     {"rsqrt", "\nLITZ_INLINE @V @N(@V x) { return 1.0@F / @{sqrt}(x); }\n"},
