@@ -357,7 +357,7 @@ def mean_square(output: Tensor, inputs: tuple[Tensor, ...]) -> Tensor:
 
 def first_classes(output: Tensor, inputs: tuple[Tensor, ...]) -> Tensor:
     """Cross-entropy against the classes 0, 1, 2, ..."""
-    return F.cross_entropy(output, torch.arange(output.shape[0]) % output.shape[1])
+    return F.cross_entropy(output, torch.arange(output.shape[0], device=output.device) % output.shape[1])
 
 
 def token_classes(output: Tensor, inputs: tuple[Tensor, ...]) -> Tensor:

@@ -33,24 +33,34 @@ from litz_bench_util import (
 ERROR_FACTOR, ERROR_FLOOR = 2.0, 1e-7
 
 
+def on_device(inputs: tuple[torch.Tensor, ...], device: str) -> tuple[torch.Tensor, ...]:
+    return tuple(t.to(device) for t in inputs)
+
+
 class Contender:
     """A model of the zoo under one backend, with weights of its own."""
 
-    def __init__(self, case: litz_zoo.ModelCase, backend: str, small: bool, train: bool):
-        self.case, self.small, self.train = case, small, train
-        self.module, self.inputs = case.make(small)
+    def __init__(self, case: litz_zoo.ModelCase, backend: str, options: argparse.Namespace, train: bool):
+        self.case, self.small, self.train, self.device = case, options.small, train, options.device
+        module, inputs = case.make(self.small)
+        self.module, self.inputs = module.to(self.device), on_device(inputs, self.device)
         self.module.train(train)
         self.forward = compiled(self.module, backend)
 
     def __call__(self) -> list[torch.Tensor]:
         if self.train:
-            return litz_zoo.training_step(self.module, self.inputs, self.forward, self.case)
-        with torch.no_grad():
-            return litz_zoo.flat(self.forward(*self.inputs))
+            result = litz_zoo.training_step(self.module, self.inputs, self.forward, self.case)
+        else:
+            with torch.no_grad():
+                result = litz_zoo.flat(self.forward(*self.inputs))
+        if self.device != "cpu":
+            torch.cuda.synchronize()
+        return result
 
     def take_seed(self, seed: int) -> None:
         """Weights and inputs of another seed, in the same compiled model."""
-        module, self.inputs = self.case.make(self.small, seed)
+        module, inputs = self.case.make(self.small, seed)
+        self.inputs = on_device(inputs, self.device)
         self.module.load_state_dict(module.state_dict())
 
 
@@ -59,16 +69,17 @@ def error_of(contender: Contender, references: list[list[torch.Tensor]]) -> floa
     errors = []
     for seed, reference in enumerate(references):
         contender.take_seed(seed)
-        errors.append(litz_zoo.relative_error(contender(), reference))
+        errors.append(litz_zoo.relative_error([t.cpu() for t in contender()], reference))
     contender.take_seed(0)
     return statistics.median(errors)
 
 
-def first_call(case: litz_zoo.ModelCase, backend: str, references: list, small: bool, train: bool) -> tuple[Contender, dict]:
+def first_call(case: litz_zoo.ModelCase, backend: str, references: list, options: argparse.Namespace,
+               train: bool) -> tuple[Contender, dict]:
     """Build and call once: the contender, and its compile time, report and error."""
     torch._dynamo.reset()
     backend_reset(backend)
-    contender = Contender(case, backend, small, train)
+    contender = Contender(case, backend, options, train)
     start = time.perf_counter()
     contender()
     compile_seconds = time.perf_counter() - start
@@ -85,7 +96,7 @@ def measure(case: litz_zoo.ModelCase, train: bool, options: argparse.Namespace) 
     contenders: dict[str, Contender] = {}
     for backend in ["eager", *options.backend]:
         try:
-            contenders[backend], info = first_call(case, backend, references, options.small, train)
+            contenders[backend], info = first_call(case, backend, references, options, train)
         except Exception as error:
             row["failed"][backend] = error_line(error)
             continue
@@ -141,11 +152,17 @@ def summary(rows: list[dict], backends: list[str], threads: list[int]) -> list[s
 TITLES = {False: "Inference", True: "Training step (forward and backward)"}
 
 
+def machine(device: str) -> str:
+    if device != "cpu":
+        return torch.cuda.get_device_name()
+    return f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} processors"
+
+
 def write_markdown(path: str, modes: dict[bool, list[dict]], options: argparse.Namespace) -> None:
     arguments = " ".join(sys.argv[1:])
     with open(path, "w") as out:
         out.write(f"# Models\n\nWritten by `python bench/models.py {arguments}` (torch {torch.__version__}, "
-                  f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} processors). Random weights, "
+                  f"{machine(options.device)}). Random weights, "
                   "float32; medians of one interleaved run. Errors are relative to eager PyTorch in float64. Ratios above 1: the "
                   "second backend named is faster.\n")
         for train, rows in modes.items():
@@ -165,6 +182,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="sets of weights that judge a training step (default 5)")
     parser.add_argument("--small", action="store_true", help="the small variants")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts (default: 1 2)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the models run (default cpu)")
     parser.add_argument("--rounds", type=int, default=9, help="round-robin rounds (default 9)")
     parser.add_argument("--quick", action="store_true", help="3 rounds")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables to FILE, for instance docs/models.md")

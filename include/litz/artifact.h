@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define LITZ_ABI_VERSION 1
+#define LITZ_ABI_VERSION 2
 
 typedef enum LitzStatus {
   LITZ_OK = 0,
@@ -26,7 +26,7 @@ typedef enum LitzStatus {
   LITZ_INDEX_OUT_OF_RANGE =
       2, /* an index tensor holds a value outside its dimension; eager raises IndexError */
   LITZ_OUT_OF_MEMORY = 3,
-  LITZ_UNSUPPORTED = 4,     /* the host has no such library op */
+  LITZ_UNSUPPORTED = 4,         /* the host has no such library op */
   LITZ_DIVISION_BY_ZERO = 5,    /* of integers, which eager refuses */
   LITZ_INDEX_OUT_OF_BOUNDS = 6, /* as LITZ_INDEX_OUT_OF_RANGE, of an op where eager raises
                                    RuntimeError: gather and scatter */
@@ -122,7 +122,33 @@ typedef struct LitzHost {
 
   /* Records a message for a status other than LITZ_OK. */
   void (*fail)(void* self, int status, const char* message);
+
+  /* The rest is for artifacts with device code; elsewhere these may be NULL. Memory that the host
+     allocates for such an artifact, its workspace and its tensors' data are on the device that the
+     run is for. Work is queued in order on the stream that is current when the run starts; nothing
+     waits for it. */
+
+  /* Queues kernel number `kernel` of LitzArtifact::device_code on `grid` blocks (x, y, z) of
+     `threads` threads. `arguments` are pointers to the kernel's arguments. */
+  int (*launch)(void* self, int32_t kernel, const int64_t* grid, int32_t threads,
+                int64_t shared_bytes, void** arguments);
+
+  /* The device's copy of `num_bytes` bytes of the artifact, made once and kept while the artifact
+     is loaded; 256-byte aligned. */
+  int (*constant)(void* self, const void* bytes, int64_t num_bytes, void** data);
+
+  /* Queues an elementwise copy between tensors of equal sizes and dtype, whatever their strides. */
+  int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
 } LitzHost;
+
+/* Kernels for a device, which the host loads once for each device. */
+typedef struct LitzDeviceCode {
+  const char* target; /* "sm_90" */
+  const void* image;  /* a cubin */
+  int64_t image_bytes;
+  const char* const* kernels; /* names of its functions; the index is what `launch` takes */
+  int32_t num_kernels;
+} LitzDeviceCode;
 
 /* One library op that the artifact calls, by schema name: "aten::add" and "Tensor"; the overload
    may be empty. Writing a result into given memory needs no other overload. */
@@ -174,6 +200,9 @@ typedef struct LitzArtifact {
              LitzTensor* output_tensors, int64_t* shapes, void* workspace);
 
   int64_t shapes_count;
+
+  /* NULL where the kernels are functions of the artifact itself. */
+  const LitzDeviceCode* device_code;
 } LitzArtifact;
 
 #ifdef __cplusplus

@@ -30,12 +30,12 @@ class CompiledGraph {
  public:
   CompiledGraph(std::shared_ptr<const Executable> executable, std::string path,
                 nb::handle describe_op, nb::handle captured,
-                std::map<std::string, std::string> places)
+                std::map<std::string, std::string> places, const std::string& device)
       : door_(TorchDoor::get()),
         executable_(std::move(executable)),
         path_(std::move(path)),
         frames_(table()),
-        host_(door_.environment, table(), take_ops(describe_op)),
+        host_(door_.environment, table(), take_ops(describe_op), device),
         captured_(nb::steal<nb::tuple>(PySequence_Tuple(captured.ptr()))),
         places_(std::move(places)) {
     if (!captured_.is_valid()) throw nb::python_error();
@@ -94,6 +94,11 @@ void CompiledGraph::reject(size_t index, const std::string& fault) const {
                   fault);
 }
 
+std::string device_of(PyObject* tensor) {
+  const nb::object device = nb::handle(tensor).attr("device");
+  return nb::cast<std::string>(nb::str(device));
+}
+
 void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) const {
   const TorchApi& api = door_.environment->api;
   const TorchTensor handle = door_.access.handle(object);
@@ -101,10 +106,14 @@ void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) co
   int64_t* sizes = nullptr;
   int64_t* strides = nullptr;
   int32_t dtype = 0;
-  int32_t device = 0;
+  TorchDevice device;
   LitzTensor& tensor = frame.input_tensors[index];
-  if (api.get_device_type(handle, &device) != 0 || device != api.cpu) {
-    reject(index, "is not on the CPU, which the graph was compiled for");
+  const TorchDevice& wanted = host_.device();
+  if (api.get_device_type(handle, &device.type) != 0 ||
+      (wanted.type == api.cuda && api.get_device_index(handle, &device.index) != 0) ||
+      device != wanted) {
+    reject(index, "is on the device " + device_of(object) + ", the graph was compiled for " +
+                      api.device_text(wanted));
   }
   if (api.get_dim(handle, &ndim) != 0 || api.get_sizes(handle, &sizes) != 0 ||
       api.get_strides(handle, &strides) != 0 || api.get_dtype(handle, &dtype) != 0 ||
@@ -195,8 +204,12 @@ void CompiledGraph::raise(int status, const TorchRun& run, PythonOpCalls& python
   }
   const std::string message =
       run.message().empty() ? "the compiled graph failed" : in_this_graph(run.message());
-  PyErr_SetString(status == LITZ_INDEX_OUT_OF_RANGE ? PyExc_IndexError : PyExc_RuntimeError,
-                  message.c_str());
+  nb::object kind =
+      nb::borrow(status == LITZ_INDEX_OUT_OF_RANGE ? PyExc_IndexError : PyExc_RuntimeError);
+  if (status == LITZ_OUT_OF_MEMORY && host_.is_cuda()) {
+    kind = nb::module_::import_("torch").attr("OutOfMemoryError");
+  }
+  PyErr_SetString(kind.ptr(), message.c_str());
   throw nb::python_error();
 }
 
@@ -223,12 +236,13 @@ nb::object CompiledGraph::call(nb::handle arguments) {
   const nb::object inputs = take_inputs(arguments);
   FramePool::Lease frame(frames_);
   read_inputs(inputs, *frame);
-  PythonOpCalls python(door_.environment->api, door_.access, callables_);
+  PythonOpCalls python(door_.environment->api, host_.device(), door_.access, callables_);
   TorchRun run(host_, python);
   int status = LITZ_OK;
   {
     nb::gil_scoped_release released;
-    status = executable_->run(run.table(), *frame, *door_.environment->blocks);
+    BlockPool* blocks = host_.is_cuda() ? nullptr : door_.environment->blocks.get();
+    status = executable_->run(run.table(), *frame, blocks);
   }
   if (status != LITZ_OK) raise(status, run, python);
   return collect(*frame, inputs);
@@ -296,27 +310,29 @@ void bind_compiled_graph(nb::module_& m) {
       .def(
           "__init__",
           [](CompiledGraph* self, const std::string& path, nb::handle describe_op,
-             nb::handle captured, std::map<std::string, std::string> places) {
+             nb::handle captured, std::map<std::string, std::string> places,
+             const std::string& device) {
             new (self) CompiledGraph(LoadedArtifact::load(path), path, describe_op, captured,
-                                     std::move(places));
+                                     std::move(places), device);
           },
           nb::arg("path"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
-          nb::arg("places") = std::map<std::string, std::string>(),
+          nb::arg("places") = std::map<std::string, std::string>(), nb::arg("device") = "cpu",
           "Loads the library at `path`. `describe_op(name, overload)` is called for each library "
           "op of the artifact and returns a callable that takes all arguments by position, and "
           "the op's schema. The tensors of `captured` are the artifact's last inputs, the same at "
           "every call. `places` has what messages are to say instead of a place of the graph that "
-          "the library was made for.")
+          "the library was made for. `device` is where the inputs are and the graph runs: \"cpu\" "
+          "or \"cuda:0\".")
       .def(
           "__init__",
           [](CompiledGraph* self, const Program& program, nb::handle describe_op,
              nb::handle captured, std::map<std::string, std::string> places) {
             new (self) CompiledGraph(make_interpreted_graph(program), "", describe_op, captured,
-                                     std::move(places));
+                                     std::move(places), "cpu");
           },
           nb::arg("program"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
           nb::arg("places") = std::map<std::string, std::string>(),
-          "The same for a program that is interpreted.")
+          "The same for a program that is interpreted, on the CPU.")
       .def_prop_ro("path", &CompiledGraph::path)
       .def_prop_ro("num_inputs", [](const CompiledGraph& g) { return g.table().num_inputs; })
       .def_prop_ro("num_outputs", [](const CompiledGraph& g) { return g.table().num_outputs; })

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings.h"
@@ -16,6 +17,7 @@
 #include "driver/options.h"
 #include "graph_builder.h"
 #include "ir/print_program.h"
+#include "lowering/lowering.h"
 #include "support/error.h"
 
 namespace nb = nanobind;
@@ -42,18 +44,19 @@ std::map<std::string, OptionValue> read_options(const nb::dict& given) {
   return options;
 }
 
-// (path, report as JSON, warnings, program): either a path, or a program to be interpreted.
-nb::tuple compile(GraphBuilder& builder, const nb::dict& given,
-                  const std::vector<std::string>& zig_folders) {
+// (path, report as JSON, warnings, program, why it is left to eager): a path, a program to be
+// interpreted, or a reason.
+nb::tuple compile(GraphBuilder& builder, const nb::dict& given, HostPaths& paths) {
   const Options options = make_options(read_options(given), environment_variable);
   Compiled compiled;
   {
     nb::gil_scoped_release released;
-    compiled = compile_graph(builder.graph(), options, zig_folders);
+    compiled = compile_graph(builder.graph(), options, paths);
   }
   // nanobind knows no pointers to constants; nothing in Python changes a program.
   const auto program = std::const_pointer_cast<Program>(compiled.program);
-  return nb::make_tuple(compiled.path, compiled.info, compiled.warnings, program);
+  return nb::make_tuple(compiled.path, compiled.info, compiled.warnings, program,
+                        compiled.left_to_eager);
 }
 
 std::string option_table() {
@@ -68,6 +71,17 @@ std::string option_table() {
                     {"shapes_code", row.shapes_code},
                     {"variable", row.variable},
                     {"valid", row.valid.text()}});
+  }
+  return rows.dump();
+}
+
+std::string lowering_table() {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const LoweringFamily& family : lowering_families()) {
+    for (const LoweringRow& row : family.rows) {
+      rows.push_back(
+          {{"op", row.op}, {"family", family.name}, {"library", is_library_lowering(row)}});
+    }
   }
   return rows.dump();
 }
@@ -87,11 +101,34 @@ std::string mode_table() {
 void bind_compiler(nb::module_& m) {
   nb::class_<Program>(m, "Program", "A loop-level program that could not be compiled.")
       .def("__str__", [](const Program& program) { return to_string(program); });
+  nb::class_<DeviceTarget>(m, "DeviceTarget", "The device that a graph is compiled for.")
+      .def(
+          "__init__",
+          [](DeviceTarget* self, std::string kind, std::string arch, int32_t multiprocessors) {
+            new (self) DeviceTarget{std::move(kind), std::move(arch), multiprocessors};
+          },
+          nb::arg("kind") = "cpu", nb::arg("arch") = "", nb::arg("multiprocessors") = 0)
+      .def_ro("kind", &DeviceTarget::kind, "\"cpu\" or \"cuda\".")
+      .def_ro("arch", &DeviceTarget::arch, "Of a CUDA device: \"sm_90\".")
+      .def_ro("multiprocessors", &DeviceTarget::multiprocessors);
+  nb::class_<HostPaths>(m, "HostPaths",
+                        "Where compilers may be on this machine, and the device of the graph.")
+      .def(
+          "__init__",
+          [](HostPaths* self, std::vector<std::string> zig_folders,
+             std::vector<std::string> nvrtc_folders, const DeviceTarget& device) {
+            new (self) HostPaths{std::move(zig_folders), std::move(nvrtc_folders), device};
+          },
+          nb::arg("zig_folders") = std::vector<std::string>(),
+          nb::arg("nvrtc_folders") = std::vector<std::string>(),
+          nb::arg("device") = DeviceTarget());
   m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"),
-        nb::arg("zig_folders") = std::vector<std::string>(),
+        nb::arg("paths") = HostPaths(),
         "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "
         "is no library the path is empty, and the program is what CompiledGraph interprets.");
   m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
+  m.def("lowering_table", &lowering_table,
+        "The ops that Litz lowers, as JSON: op, family, whether it is a library call on purpose.");
   m.def("option_table", &option_table,
         "The options as JSON: name, type, default, doc, shapes_code, variable, valid.");
   m.def(

@@ -89,6 +89,18 @@ std::vector<Index> GraphBuilder::integers_of(nb::handle sequence) {
   return integers;
 }
 
+// Generated code and library ops of one graph run on one device: a CUDA device, or the CPU, whose
+// graphs may hold tensors that live nowhere ("meta").
+void GraphBuilder::take_device(const std::string& device) {
+  const bool is_cuda = device.starts_with("cuda");
+  if (!has_tensor_ && is_cuda) device_ = device;
+  if (has_tensor_ && device != device_ && (is_cuda || device_ != "cpu")) {
+    throw UnsupportedGraph("its tensors are on more than one device: " + device_ + " and " +
+                           device);
+  }
+  has_tensor_ = true;
+}
+
 TensorMeta GraphBuilder::tensor_meta(nb::handle tensor) {
   const TorchApi& api = TorchDoor::get().environment->api;
   const TorchTensor handle = access_.handle(tensor.ptr());
@@ -100,6 +112,7 @@ TensorMeta GraphBuilder::tensor_meta(nb::handle tensor) {
   const nb::object device =
       nb::getattr(tensor, nb::isinstance(tensor, fake_tensor_type_) ? "fake_device" : "device");
   if (!device.equal(cpu_device_)) meta.device = nb::cast<std::string>(nb::str(device));
+  take_device(meta.device);
   if (api.get_layout != nullptr && api.get_layout(handle, &number) == 0 && number != api.strided) {
     const nb::object layout = tensor.attr("layout");
     throw UnsupportedGraph("a tensor in it has layout " + nb::cast<std::string>(nb::str(layout)));
@@ -276,6 +289,8 @@ void bind_graph_builder(nb::module_& m) {
       .def("item", &GraphBuilder::item, nb::arg("node"), nb::arg("source"), nb::arg("index"))
       .def("unusable", &GraphBuilder::unusable, nb::arg("node"), nb::arg("reason"))
       .def("output", &GraphBuilder::output, nb::arg("values"))
+      .def_prop_ro("device", &GraphBuilder::device,
+                   "The device that the graph runs on, as torch prints it.")
       .def_prop_ro("num_nodes", [](const GraphBuilder& b) { return b.graph().num_nodes(); })
       .def("__str__", [](const GraphBuilder& b) { return to_string(b.graph()); });
 }

@@ -44,6 +44,9 @@ class GraphBuilder {
   void unusable(nanobind::handle node, const std::string& reason);
   void output(nanobind::handle values);
 
+  // The device of every tensor, as torch prints it; of a graph without CUDA tensors "cpu".
+  const std::string& device() const { return device_; }
+
   const Graph& graph() const { return graph_; }
   Graph& graph() { return graph_; }
 
@@ -62,6 +65,7 @@ class GraphBuilder {
   ArgumentList to_list(nanobind::handle sequence);
   ValueMeta meta_of(nanobind::handle example);
   TensorMeta tensor_meta(nanobind::handle tensor);
+  void take_device(const std::string& device);
   Index integer_of(nanobind::handle value);
   Index expression(nanobind::handle sym_int);
   std::vector<Index> integers_of(nanobind::handle sequence);
@@ -70,6 +74,8 @@ class GraphBuilder {
 
   const TensorAccess& access_;
   Graph graph_;
+  std::string device_ = "cpu";
+  bool has_tensor_ = false;
   std::unordered_map<std::string, Index> symbols_;
   std::unordered_map<PyObject*, Binding> bindings_;  // by fx node
   nanobind::list nodes_;                             // keeps the keys of bindings_ alive

@@ -12,7 +12,7 @@ nb::object PythonOpCalls::to_python(const LitzValue& value) const {
       return nb::none();
     case LITZ_TENSOR: {
       // Workspace memory is lent: the temporary goes, the Python object keeps the tensor.
-      TorchTemporaries temporaries(api_);
+      TorchTemporaries temporaries(api_, device_);
       const TorchTensor handle = temporaries.handle(*value.u.tensor);
       TorchTensor owned = nullptr;
       if (handle == nullptr || api_.new_handle(handle, &owned) != 0) {
@@ -67,7 +67,7 @@ void PythonOpCalls::deliver(nb::handle value, LitzValue* results, int32_t num_re
     if (api_.new_handle(access_.handle(value.ptr()), &owned) != 0) {
       throw InternalError("a result has no handle: " + api_.last_error());
     }
-    const std::string fault = deliver_tensor(api_, owned, &result);
+    const std::string fault = deliver_tensor(api_, device_, owned, &result);
     if (!fault.empty()) throw InternalError(fault);
   } else if (nb::isinstance<nb::bool_>(value)) {
     result.kind = LITZ_BOOL;

@@ -15,9 +15,10 @@ namespace litz {
 // The ops of one run. A Python exception stays in `raised` for the caller of the run.
 class PythonOpCalls : public PythonOps {
  public:
-  PythonOpCalls(const TorchApi& api, const TensorAccess& access,
+  // `device` is where the memory of tensors without a handle is.
+  PythonOpCalls(const TorchApi& api, const TorchDevice& device, const TensorAccess& access,
                 const std::vector<nanobind::object>& callables)
-      : api_(api), access_(access), callables_(callables) {}
+      : api_(api), device_(device), access_(access), callables_(callables) {}
 
   int call(int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,
            int32_t num_results, std::string* message) override;
@@ -31,6 +32,7 @@ class PythonOpCalls : public PythonOps {
                int32_t* next) const;
 
   const TorchApi& api_;
+  const TorchDevice device_;
   const TensorAccess& access_;
   const std::vector<nanobind::object>& callables_;
   nanobind::object raised_;

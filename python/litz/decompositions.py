@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch._decomp import get_decompositions
 
-_OPS = (
+DECOMPOSED = (
     "_weight_norm_interface",
     "logit_backward",
     "soft_margin_loss",
@@ -25,4 +25,4 @@ _OPS = (
 @functools.cache
 def decompositions() -> dict[torch._ops.OpOverload, Callable[..., Any]]:
     """The table that AOTAutograd takes."""
-    return get_decompositions([getattr(torch.ops.aten, name) for name in _OPS])
+    return get_decompositions([getattr(torch.ops.aten, name) for name in DECOMPOSED])

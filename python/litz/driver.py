@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import torch
 
 from litz import _core
 
@@ -21,6 +25,8 @@ class CompileResult:
     warnings: tuple[str, ...] = ()
     """Sentences, each with its details behind a semicolon."""
     program: _core.Program | None = None
+    left_to_eager: str = ""
+    """Why this machine cannot compile the graph at all; the other fields are empty then."""
 
     @property
     def executable(self) -> str | _core.Program:
@@ -34,13 +40,33 @@ def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> Co
     Raises LitzUserError for what the user can change, and LitzInternalError, whose message names a
     reproducer file, for a fault in Litz.
     """
-    path, info, warnings, program = _core.compile_graph(builder, dict(options), _zig_folders())
-    return CompileResult(path, json.loads(info), tuple(warnings), program)
+    paths = _core.HostPaths(_package_folders(), nvrtc_folders(), device_target(builder.device))
+    path, info, warnings, program, left = _core.compile_graph(builder, dict(options), paths)
+    return CompileResult(path, json.loads(info or "{}"), tuple(warnings), program, left)
 
 
-def _zig_folders() -> list[str]:
+def device_target(device: str) -> _core.DeviceTarget:
+    """What the compiler has to know of a device, "cpu" or "cuda:0"."""
+    if device == "cpu":
+        return _core.DeviceTarget()
+    properties = torch.cuda.get_device_properties(device)
+    return _core.DeviceTarget(
+        "cuda", f"sm_{properties.major}{properties.minor}", properties.multi_processor_count
+    )
+
+
+def _package_folders() -> list[str]:
     """Where the compiler of the ``ziglang`` wheel may be."""
     return [folder for folder in sys.path if folder.endswith("-packages")]
+
+
+@functools.cache
+def nvrtc_folders() -> list[str]:
+    """Where the wheels of the CUDA libraries keep NVRTC: the newest first."""
+    found: list[Path] = []
+    for folder in _package_folders():
+        found.extend(library.parent for library in Path(folder, "nvidia").glob("*/lib/libnvrtc.so*"))
+    return sorted(dict.fromkeys(map(str, found)), reverse=True)
 
 
 def option_rows() -> list[dict[str, Any]]:
@@ -52,6 +78,11 @@ def option_rows() -> list[dict[str, Any]]:
 def check_options(options: Mapping[str, Any]) -> None:
     """Raises LitzUserError for a value that is not valid, here or in the environment."""
     _core.check_options(dict(options))
+
+
+def lowering_rows() -> list[dict[str, Any]]:
+    """The ops that Litz lowers: op, family, library (a library call on purpose)."""
+    return json.loads(_core.lowering_table())
 
 
 def mode_rows() -> dict[str, dict[str, Any]]:

@@ -98,7 +98,7 @@ def _read_captured(
 
 
 def _check_tensor(name: str, value: torch.Tensor) -> None:
-    """Raises UnsupportedGraph for a tensor that is not plain dense memory on the CPU."""
+    """Raises UnsupportedGraph for a tensor that is not plain dense memory on the CPU or CUDA."""
     if type(value) not in (torch.Tensor, torch.nn.Parameter, FakeTensor):
         raise UnsupportedGraph(f"its input {name} is a {type(value).__name__}")
     if value.layout is not torch.strided or value.is_nested:
@@ -107,8 +107,13 @@ def _check_tensor(name: str, value: torch.Tensor) -> None:
         raise UnsupportedGraph(f"its input {name} is quantized")
     if value.is_conj() or value.is_neg():
         raise UnsupportedGraph(f"its input {name} is a lazily conjugated or negated view")
-    if value.device.type != "cpu":
+    if value.device.type != "cpu" and not (value.device.type == "cuda" and has_cuda()):
         raise UnsupportedGraph(f"its input {name} is on the device {value.device}")
+
+
+def has_cuda() -> bool:
+    """Whether "cuda" means an NVIDIA device here that can be used: ROCm uses the name as well."""
+    return torch.version.cuda is not None and torch.cuda.is_available()
 
 
 def _read_call(builder: _core.GraphBuilder, node: fx.Node) -> None:

@@ -55,14 +55,20 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
     compiled = time.perf_counter()
     for message in result.warnings:
         _warn(message)
+    if result.left_to_eager:
+        _warn(f"graphs on this device run in eager PyTorch; {result.left_to_eager}")
+        raise UnsupportedGraph(result.left_to_eager)
     try:
-        graph = _core.CompiledGraph(
-            result.executable, describe_op, captured, result.info.get("places", {})
-        )
+        graph = _load(result, captured, builder.device)
     except LitzUserError as error:
+        if builder.device != "cpu":
+            _warn(f"a graph runs in eager PyTorch; {error}")
+            raise UnsupportedGraph(str(error)) from error
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
+    if builder.device != "cpu":
+        graph = _eager_where_refused(graph, gm)
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
     loaded = time.perf_counter()
@@ -71,6 +77,33 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
         timings["compile"] = compiled - read
     recorder.add(lambda number: GraphReport.from_info(number, kind, result.info, timings))
     return graph
+
+
+def _load(
+    result: driver.CompileResult, captured: Sequence[Any], device: str
+) -> _core.CompiledGraph:
+    places = result.info.get("places", {})
+    if result.program is not None:
+        return _core.CompiledGraph(result.program, describe_op, captured, places)
+    return _core.CompiledGraph(result.path, describe_op, captured, places, device)
+
+
+def _eager_where_refused(graph: BoxedCallable, gm: fx.GraphModule) -> BoxedCallable:
+    """PyTorch's attention leaves the state of its random numbers on the CPU or on the device, whatever
+    was traced: a graph that is given another one than it was compiled for runs in eager PyTorch."""
+
+    def run(inputs: list[Any]) -> Sequence[Any]:
+        arguments = tuple(inputs)
+        try:
+            return graph(inputs)
+        except LitzUserError as refused:
+            if "is on the device" not in str(refused):
+                raise
+            _warn(f"a graph runs in eager PyTorch; {refused}")
+            inputs.clear()
+            return gm.forward(*arguments)
+
+    return run  # type: ignore[return-value]
 
 
 def _run_eagerly(gm: fx.GraphModule, kind: str, reason: str) -> BoxedCallable:

@@ -8,6 +8,7 @@
 
 #include "cache/artifact_cache.h"
 #include "codegen/cpp/cpp_artifact.h"
+#include "codegen/cuda/cuda_artifact.h"
 #include "driver/check_options.h"
 #include "driver/environment.h"
 #include "driver/report.h"
@@ -30,6 +31,7 @@
 #include "support/file.h"
 #include "support/version.h"
 #include "toolchain/host_compiler.h"
+#include "toolchain/nvrtc.h"
 
 namespace litz {
 namespace {
@@ -38,6 +40,7 @@ namespace {
 constexpr int64_t kFormatVersion = 1;
 constexpr const char* kLibrary = "graph.so";
 constexpr const char* kReport = "report.json";
+constexpr const char* kDeviceSource = "kernels.cu";
 constexpr size_t kMaxLogInMessage = 1000;
 // For a compiler to show that it comes back at all.
 constexpr double kProbeSeconds = 10;
@@ -73,9 +76,8 @@ std::string canonical_text(const Graph& graph) {
 
 class Compilation {
  public:
-  Compilation(const Graph& graph, const Options& options,
-              const std::vector<std::string>& zig_folders)
-      : graph_(graph), options_(options), zig_folders_(zig_folders), trace_(options.trace) {}
+  Compilation(const Graph& graph, const Options& options, const HostPaths& paths)
+      : graph_(graph), options_(options), paths_(paths), trace_(options.trace) {}
 
   Compiled run() {
     check_options(options_, graph_);
@@ -83,6 +85,7 @@ class Compilation {
       result_.warnings.push_back("the stages of a compilation cannot be written; " +
                                  trace_.fault());
     }
+    if (!paths_.device.is_cpu()) return run_on_device();
     if (options_.interpret) return interpret(lower(), "the option interpret asks for it");
     const CpuTarget target = read_target(options_);
     Result<HostCompiler> compiler =
@@ -95,7 +98,7 @@ class Compilation {
     }
     ArtifactCache cache = open_cache();
     const CacheKey key =
-        timings_.measure("key", [&] { return make_key(target, compiler->identity()); });
+        timings_.measure("key", [&] { return make_key(target, compiler->identity(), ""); });
     if (find_in_cache(cache, key)) return std::move(result_);
     if (stuck_compilers().contains(compiler->path(), options_.compile_time_limit)) {
       return interpret(lower(), compiler->path() + " did not come back before in this process");
@@ -111,6 +114,56 @@ class Compilation {
   }
 
  private:
+  // The same for a graph whose tensors are a GPU's: its kernels are CUDA C++, compiled in this
+  // process; what launches them is a library as on a CPU. There is no interpreter for these.
+  Compiled run_on_device() {
+    if (options_.interpret) return leave("the interpreter works on CPU tensors only");
+    const CpuTarget target = read_target(options_);
+    const Result<HostCompiler> compiler =
+        timings_.measure("find compiler", [&] { return find_compiler(); });
+    if (!compiler) return leave("no C++ compiler can be used; " + compiler.reason());
+    const Result<Nvrtc> nvrtc =
+        timings_.measure("find NVRTC", [&] { return Nvrtc::find({paths_.nvrtc_folders}); });
+    if (!nvrtc) return leave("CUDA's run-time compiler cannot be used; " + nvrtc.reason());
+    const std::string& arch = paths_.device.arch;
+    ArtifactCache cache = open_cache();
+    const CacheKey key = timings_.measure("key", [&] {
+      return make_key(target, compiler->identity(), arch + " " + nvrtc->version());
+    });
+    if (find_in_cache(cache, key)) return std::move(result_);
+
+    const Program program = lower();
+    const Plan plan = schedule(program);
+    const CudaProgram cuda = timings_.measure("print", [&] { return print_cuda_program(plan); });
+    if (trace_.enabled()) trace_.write(kDeviceSource, cuda.text);
+    const Nvrtc::Image image = timings_.measure("compile kernels", [&] {
+      // Eager rounds after every operation.
+      return nvrtc->compile(cuda.text, kDeviceSource, arch, {"--std=c++17", "--fmad=false"});
+    });
+    if (trace_.enabled()) trace_.write("nvrtc.log", image.log);
+    if (!image.ok) {
+      result_.warnings.push_back(
+          "NVRTC rejects the kernels of a graph, which runs in eager instead; " +
+          image.log.substr(0, kMaxLogInMessage) + reproduce_hint(graph_, options_));
+      return leave("NVRTC rejects its kernels");
+    }
+    CppSources sources = print_cuda_artifact(plan, cuda, {arch, image.cubin},
+                                             artifact_options(options_, target).description);
+    sources.beside.push_back({kDeviceSource, cuda.text});
+    if (trace_.enabled()) trace_.write(sources.units[0].name, sources.units[0].text);
+    const std::string report = report_plan(plan, sources.kernels, fallbacks_);
+    const BuildResult built = build(*compiler, target, cache, key, sources, report);
+    if (!built.ok())
+      return leave(std::string(build_status_name(built.status)) + "; " +
+                   built.log.substr(0, kMaxLogInMessage));
+    return std::move(result_);
+  }
+
+  Compiled leave(const std::string& reason) {
+    result_.left_to_eager = reason;
+    return std::move(result_);
+  }
+
   // ---- stages, in order ----
 
   Program lower() {
@@ -212,6 +265,8 @@ class Compilation {
       files.push_back(CacheInput::from_bytes(kReport, with_nodes(report, graph_)));
       for (const CppSource& unit : sources.units)
         files.push_back(CacheInput::from_bytes(unit.name, unit.text));
+      for (const CppSource& file : sources.beside)
+        files.push_back(CacheInput::from_bytes(file.name, file.text));
       const Result<CacheEntry> entry =
           timings_.measure("publish", [&] { return cache.publish(key, files); });
       if (entry) {
@@ -242,13 +297,16 @@ class Compilation {
     return cache;
   }
 
-  CacheKey make_key(const CpuTarget& target, const CompilerIdentity& compiler) const {
+  // `device`: what shapes the code for one, or empty.
+  CacheKey make_key(const CpuTarget& target, const CompilerIdentity& compiler,
+                    const std::string& device) const {
     KeyBuilder key;
     key.field("format", kFormatVersion);
     key.field("litz", version());
     key.field("sources", source_id());
     key.field("graph", canonical_text(graph_));
     key.field("compiler", compiler.text());
+    key.field("device", device);
     for (const OptionRow& row : option_rows()) {
       if (!row.shapes_code) continue;
       const std::string value = row.name == "target" ? target.text()
@@ -279,7 +337,7 @@ class Compilation {
     HostCompilerOptions finding;
     finding.compiler = options_.compiler;
     finding.search_path = environment_variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
-    finding.zig_folders = zig_folders_;
+    finding.zig_folders = paths_.zig_folders;
     return HostCompiler::find(finding, compiler_versions());
   }
 
@@ -336,7 +394,7 @@ class Compilation {
 
   const Graph& graph_;
   const Options& options_;
-  const std::vector<std::string>& zig_folders_;
+  const HostPaths& paths_;
   Trace trace_;
   Timings timings_;
   Compiled result_;
@@ -345,10 +403,9 @@ class Compilation {
 
 }  // namespace
 
-Compiled compile_graph(const Graph& graph, const Options& options,
-                       const std::vector<std::string>& zig_folders) {
+Compiled compile_graph(const Graph& graph, const Options& options, const HostPaths& paths) {
   try {
-    return Compilation(graph, options, zig_folders).run();
+    return Compilation(graph, options, paths).run();
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& error) {

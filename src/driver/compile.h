@@ -5,11 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "driver/device_target.h"
 #include "driver/options.h"
 #include "graph/graph.h"
 #include "ir/program.h"
 
 namespace litz {
+
+// What the caller knows about this machine: where compilers may be, and the graph's device.
+struct HostPaths {
+  std::vector<std::string> zig_folders;    // places that may hold a folder `ziglang`
+  std::vector<std::string> nvrtc_folders;  // places that may hold libnvrtc
+  DeviceTarget device;
+};
 
 struct Compiled {
   // The shared library, loaded by runtime/loaded_artifact.h; empty where the graph is to be
@@ -20,6 +28,9 @@ struct Compiled {
   std::string info;
   // What the interpreter runs (driver/interpreted_graph.h), where `path` is empty.
   std::shared_ptr<const Program> program;
+  // Why the graph cannot be compiled on this machine at all and is left to its framework; else
+  // empty.
+  std::string left_to_eager;
   // Things the user should know, each a sentence whose details follow a semicolon: no compiler, a
   // cache that cannot be used.
   std::vector<std::string> warnings;
@@ -27,7 +38,6 @@ struct Compiled {
 
 // Throws UserError for what the user can change, InternalError for a fault in Litz; the latter
 // names a reproducer that litz-opt reads.
-Compiled compile_graph(const Graph& graph, const Options& options,
-                       const std::vector<std::string>& zig_folders);
+Compiled compile_graph(const Graph& graph, const Options& options, const HostPaths& paths);
 
 }  // namespace litz

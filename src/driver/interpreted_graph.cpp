@@ -36,7 +36,7 @@ class InterpretedGraph final : public Executable {
 
   const LitzArtifact& table() const override { return table_; }
 
-  int run(const LitzHost& host, Frame& frame, BlockPool&) const override {
+  int run(const LitzHost& host, Frame& frame, BlockPool*) const override {
     return interpreter_.run(&host, frame.inputs.data(), frame.outputs.data(),
                             frame.output_tensors.data(), frame.shapes.data());
   }

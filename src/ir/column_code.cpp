@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include "ir/scalar_cell.h"
 #include "ir/check_status.h"
+#include "ir/scalar_cell.h"
 #include "support/error.h"
 
 namespace litz {
@@ -345,8 +345,7 @@ ColumnId ColumnCompiler::compile_node(const Frame& frame) {
     }
     case ExprOp::kCheck:
     case ExprOp::kCheckDivisor:
-      step.kind =
-          expr.op() == ExprOp::kCheck ? StepKind::kCheck : StepKind::kCheckDivisor;
+      step.kind = expr.op() == ExprOp::kCheck ? StepKind::kCheck : StepKind::kCheckDivisor;
       step.number = column_value_bytes(expr.dtype());
       step.predicate = frame.predicate;
       break;

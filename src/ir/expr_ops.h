@@ -52,18 +52,18 @@ enum class OpDomain : uint8_t {
     "element of a buffer; operands are the runtime index values i0, i1, ...")       \
   X(kReduced, "reduced", 0, kSpecial, kAny, "result number n of the enclosing kernel's reductions")
 
-#define LITZ_SPECIAL_OPS(X)                                                                     \
-  X(kCast, "cast", 1, kSpecial, kAny, "conversion as tensor.to(dtype), see above")              \
-  X(kBitcast, "bitcast", 1, kSpecial, kAny, "same bits as another dtype of the same size")      \
-  X(kWhere, "where", 3, kSpecial, kAny,                                                         \
-    "second operand where the first (bool) holds, else the third")                              \
-  X(kMasked, "masked", 3, kSpecial, kAny,                                                       \
-    "as where, but loads of the second operand happen only where the first holds")              \
-  X(kCheckIndex, "check_index", 1, kSpecial, kAny,                                              \
+#define LITZ_SPECIAL_OPS(X)                                                                       \
+  X(kCast, "cast", 1, kSpecial, kAny, "conversion as tensor.to(dtype), see above")                \
+  X(kBitcast, "bitcast", 1, kSpecial, kAny, "same bits as another dtype of the same size")        \
+  X(kWhere, "where", 3, kSpecial, kAny,                                                           \
+    "second operand where the first (bool) holds, else the third")                                \
+  X(kMasked, "masked", 3, kSpecial, kAny,                                                         \
+    "as where, but loads of the second operand happen only where the first holds")                \
+  X(kCheckIndex, "check_index", 1, kSpecial, kAny,                                                \
     "int64 operand where 0 <= operand < extent; else records the status of its IndexFault, is 0") \
-  X(kCheck, "check", 2, kSpecial, kNumber,                                                      \
-    "the first operand; records LITZ_VALUE_OUT_OF_RANGE where the second (bool) does not hold") \
-  X(kCheckDivisor, "check_divisor", 1, kSame, kIntegral,                                        \
+  X(kCheck, "check", 2, kSpecial, kNumber,                                                        \
+    "the first operand; records LITZ_VALUE_OUT_OF_RANGE where the second (bool) does not hold")   \
+  X(kCheckDivisor, "check_divisor", 1, kSame, kIntegral,                                          \
     "the operand; records LITZ_DIVISION_BY_ZERO where that is 0")
 
 #define LITZ_UNARY_OPS(X)                                                                  \

@@ -49,11 +49,10 @@ std::optional<Scalar> fold_constants(ExprOp op, DType result, std::span<const Ex
     if (operand.op() != ExprOp::kConstant) return std::nullopt;
   }
   const DType operand = operands[0].dtype();
-  const bool foldable =
-      is_floating(operand)
-          ? is_exact_on_floats(op)
-          : op != ExprOp::kBitcast && op != ExprOp::kCheckIndex && op != ExprOp::kCheck &&
-                op != ExprOp::kCheckDivisor;
+  const bool foldable = is_floating(operand)
+                            ? is_exact_on_floats(op)
+                            : op != ExprOp::kBitcast && op != ExprOp::kCheckIndex &&
+                                  op != ExprOp::kCheck && op != ExprOp::kCheckDivisor;
   if (!foldable) return std::nullopt;
 
   ScalarCell cells[3];

@@ -114,6 +114,12 @@ void lower_training(OpCall& call, const BatchNormResults& results) {
   });
 }
 
+// As eager does on the CPU; on CUDA it saves what it has normalized with.
+bool saves_nothing(OpCall& call) {
+  return call.result(1).sizes.size() == 1 && call.result(1).sizes[0].is_constant(0) &&
+         call.result(2).sizes == call.result(1).sizes;
+}
+
 void lower_inference(OpCall& call, const BatchNormResults& results) {
   const TensorValue input = call.tensor("input");
   const TensorValue running_mean = call.tensor("running_mean");
@@ -125,9 +131,15 @@ void lower_inference(OpCall& call, const BatchNormResults& results) {
         1 / square_root(per_channel(call, running_var, p, x.dtype()) + eps);
     return normalize(call, x, per_channel(call, running_mean, p, x.dtype()), inverse_deviation, p);
   });
-  // Eager saves nothing.
-  set_constant(call, 1, 0);
-  set_constant(call, 2, 0);
+  if (saves_nothing(call)) {
+    set_constant(call, 1, 0);
+    set_constant(call, 2, 0);
+  } else {
+    set_rounded(call, 1, running_mean);
+    set_pointwise(call, 2, [&](std::span<const Index> p) {
+      return 1 / square_root(load_wide(call, running_var, p) + eps);
+    });
+  }
   if (results.running < 0) return;
   const size_t first = static_cast<size_t>(results.running);
   set_rounded(call, first, running_mean);
@@ -140,10 +152,6 @@ Lowered lower_batch_norm(OpCall& call, const BatchNormResults& results) {
   if (!is_floating(input.dtype)) return Unsupported{"the input is not floating-point"};
   if (is_empty(call, input.sizes)) return Unsupported{"the input is empty"};
   if (!results.training) {
-    const bool saves_nothing = call.result(1).sizes.size() == 1 &&
-                               call.result(1).sizes[0].is_constant(0) &&
-                               call.result(2).sizes == call.result(1).sizes;
-    if (!saves_nothing) return Unsupported{"it saves statistics in inference"};
     lower_inference(call, results);
   } else {
     lower_training(call, results);

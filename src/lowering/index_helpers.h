@@ -18,6 +18,9 @@ enum class Negative : bool { kIsError, kWraps };
 Expr load_index(OpCall& call, const TensorValue& index, std::span<const Index> position, Index size,
                 Negative negative, IndexFault fault = IndexFault::kIndexError);
 
+// The only runtime index of a load or store, standing for a value below `size`.
+inline Index runtime_index(OpCall& call, Index size) { return call.indices().indirect(0, size); }
+
 using StoreAt = std::function<OpCall::Store(std::span<const Index> position)>;
 
 // Result 0 becomes `initial` with stores over a space of `sizes`. Sums and products of halves are

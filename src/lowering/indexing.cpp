@@ -1,17 +1,15 @@
 // Reading and writing elements that index tensors choose. Indices are checked as eager checks them;
 // stores to the same element happen in row-major order of the indices.
 #include "lowering/index_helpers.h"
+#include "lowering/indexing_rows.h"
+#include "lowering/join_tables.h"
 #include "lowering/reduction_helpers.h"
-#include "lowering/view_helpers.h"
 
 namespace litz {
 namespace {
 
 using Lowered = std::optional<Unsupported>;
 using Position = std::span<const Index>;
-
-// The only runtime index of a load or store, standing for a value below `size`.
-Index runtime_index(OpCall& call, Index size) { return call.indices().indirect(0, size); }
 
 // `position` with one coordinate replaced; a tensor without dimensions has none.
 std::vector<Index> replaced(Position position, size_t dim, Index coordinate) {
@@ -66,9 +64,9 @@ Lowered lower_gather(OpCall& call) {
   const size_t dim = normalize_dim(call.integer("dim"), self.rank());
   const Index size = size_of_dim(call, self, dim);
   set_pointwise(call, 0, [&](Position p) {
-    return call.load(self, replaced(p, dim, runtime_index(call, size)),
-                     {{load_index(call, index, p, size, Negative::kIsError,
-                                  IndexFault::kRuntimeError)}});
+    return call.load(
+        self, replaced(p, dim, runtime_index(call, size)),
+        {{load_index(call, index, p, size, Negative::kIsError, IndexFault::kRuntimeError)}});
   });
   return std::nullopt;
 }
@@ -119,10 +117,10 @@ Lowered lower_scatter(OpCall& call, StoreMode mode, const OpCall::Body& value) {
   const size_t dim = normalize_dim(call.integer("dim"), self.rank());
   const Index size = size_of_dim(call, self, dim);
   set_scatter(call, mode, index.sizes, [&](Position p) {
-    return OpCall::Store{replaced(p, dim, runtime_index(call, size)),
-                         {load_index(call, index, p, size, Negative::kIsError,
-                                     IndexFault::kRuntimeError)},
-                         value(p)};
+    return OpCall::Store{
+        replaced(p, dim, runtime_index(call, size)),
+        {load_index(call, index, p, size, Negative::kIsError, IndexFault::kRuntimeError)},
+        value(p)};
   });
   return std::nullopt;
 }
@@ -190,7 +188,8 @@ Lowered lower_scatter_reduce_two(OpCall& call) {
   const TensorValue index = call.tensor("index");
   const TensorValue source = call.tensor("src");
   const bool is_mean = call.string("reduce") == "mean";
-  const std::optional<StoreMode> mode = is_mean ? StoreMode::kAdd : store_mode(call.string("reduce"));
+  const std::optional<StoreMode> mode =
+      is_mean ? StoreMode::kAdd : store_mode(call.string("reduce"));
   if (!mode) return Unsupported{"its reduction has no store mode"};
   if (self.rank() != index.rank() || source.rank() != index.rank())
     return Unsupported{"self, index and src differ in rank"};
@@ -205,10 +204,10 @@ Lowered lower_scatter_reduce_two(OpCall& call) {
   const auto scatter_into = [&](const TensorMeta& of, const OpCall::Body& initial, StoreMode how,
                                 const OpCall::Body& value) {
     return call.scatter(of, initial, how, index.sizes, [&](Position p) {
-      return OpCall::Store{replaced(p, dim, runtime_index(call, size)),
-                           {load_index(call, index, p, size, Negative::kIsError,
-                                       IndexFault::kRuntimeError)},
-                           value(p)};
+      return OpCall::Store{
+          replaced(p, dim, runtime_index(call, size)),
+          {load_index(call, index, p, size, Negative::kIsError, IndexFault::kRuntimeError)},
+          value(p)};
     });
   };
   const auto constant = [&](Scalar scalar) {
@@ -312,59 +311,6 @@ Lowered lower_index_fill_tensor(OpCall& call) {
 
 // ---- writing single elements ----
 
-// One mask over the first dimensions, and values that are the same wherever it holds.
-Lowered lower_masked_put(OpCall& call) {
-  const std::vector<std::optional<TensorValue>> indices = call.tensor_list("indices");
-  const TensorValue self = call.tensor("self");
-  const TensorValue values = call.tensor("values");
-  if (indices.empty() || !indices[0] || indices[0]->dtype != DType::kBool)
-    return Unsupported{"an index is a mask among others"};
-  for (size_t i = 1; i < indices.size(); ++i) {
-    if (indices[i]) return Unsupported{"an index is a mask among others"};
-  }
-  const TensorValue mask = *indices[0];
-  const size_t kept = self.rank() - mask.rank();
-  if (values.rank() > kept + 1 || (values.rank() == kept + 1 && !values.sizes[0].is_constant(1)))
-    return Unsupported{"a mask chooses among several values"};
-  const bool accumulate = call.boolean("accumulate");
-  if (accumulate && self.dtype == DType::kBool) return Unsupported{"it adds bools"};
-  set_pointwise(call, 0, [&](Position p) {
-    const Expr old = load_wide(call, self, p);
-    std::vector<Index> chosen = {call.indices().constant(0)};
-    chosen.insert(chosen.end(), p.begin() + static_cast<std::ptrdiff_t>(mask.rank()), p.end());
-    const Expr value = load_wide_broadcast(call, values, chosen);
-    return select(call.load(mask, p.first(mask.rank())), accumulate ? old + value : value, old);
-  });
-  return std::nullopt;
-}
-
-// The elements where the mask holds take the elements of source in turn: a running count of the
-// mask says which.
-Lowered lower_masked_scatter(OpCall& call) {
-  const TensorValue self = call.tensor("self");
-  const TensorValue mask = call.tensor("mask");
-  const TensorValue source = call.tensor("source");
-  if (mask.dtype != DType::kBool) return Unsupported{"the mask is not of bools"};
-  const std::vector<Index> sizes = call.result().sizes;
-  const Index count = product(call.indices(), sizes);
-  const Index available = product(call.indices(), source.sizes);
-  const Index flat[] = {count};
-  const TensorValue number = call.scan(ScanKind::kSum, flat, 0, [&](Position p) {
-    const std::vector<Index> at = delinearize(p[0], sizes);
-    return cast(call.load_broadcast(mask, at), DType::kInt64);
-  });
-  const TensorValue place_of = reshaped(call, number, sizes);
-  set_pointwise(call, 0, [&](Position p) {
-    const Expr place = call.exprs().check_index(call.load(place_of, p) - 1.0, available,
-                                                IndexFault::kRuntimeError);
-    const Expr taken =
-        call.load(source, delinearize(runtime_index(call, available), source.sizes), {{place}});
-    return call.exprs().masked(call.load_broadcast(mask, p), taken,
-                               call.load_broadcast(self, p));
-  });
-  return std::nullopt;
-}
-
 Lowered lower_index_put(OpCall& call) {
   const TensorValue self = call.tensor("self");
   const TensorValue values = call.tensor("values");
@@ -442,11 +388,13 @@ constexpr LoweringRow kRows[] = {
     {"aten::index_put", lower_index_put},
     {"aten::_unsafe_index_put", lower_index_put},
     {"aten::put", lower_put},
-    {"aten::masked_scatter", lower_masked_scatter},
 };
 
 }  // namespace
 
-std::span<const LoweringRow> indexing_lowerings() { return kRows; }
+std::span<const LoweringRow> indexing_lowerings() {
+  static const std::vector<LoweringRow> rows = join_tables({kRows, masked_store_rows()});
+  return rows;
+}
 
 }  // namespace litz

@@ -213,7 +213,7 @@ constexpr LoweringRow kRows[] = {
 
 std::span<const LoweringRow> join_lowerings() {
   static const std::vector<LoweringRow> rows =
-      join_tables({kRows, pad_rows(), window_scatter_rows()});
+      join_tables({kRows, pad_rows(), unfolding_rows(), window_scatter_rows()});
   return rows;
 }
 

@@ -64,8 +64,7 @@ std::optional<Unsupported> pad_backward(OpCall& call, Index (*take)(Index at, In
     OpCall::Store store{{position.begin(), position.end()}, {}, call.load(grad, position)};
     for (size_t dim = 0; dim < sizes.size(); ++dim) {
       if (!is_padded(pads, sizes.size(), dim)) continue;
-      store.target[dim] =
-          take(position[dim] - pad_before(pads, sizes.size(), dim), sizes[dim]);
+      store.target[dim] = take(position[dim] - pad_before(pads, sizes.size(), dim), sizes[dim]);
     }
     return store;
   });

@@ -10,6 +10,7 @@
 namespace litz {
 
 std::span<const LoweringRow> pad_rows();
+std::span<const LoweringRow> unfolding_rows();
 std::span<const LoweringRow> window_scatter_rows();
 
 // Comparisons of index values, as bools.

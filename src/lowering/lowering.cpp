@@ -178,11 +178,14 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueMeta& meta = node.outputs[i];
     if (!meta.is_tensor()) {
-      if (meta.kind == ValueMeta::Kind::kInt) {
+      // An integer that tracing knows, such as the lengths that attention returns, is a constant.
+      if (meta.kind == ValueMeta::Kind::kInt && !meta.integer.is_constant()) {
         throw UserError("the graph computes with an integer that " + schema.full_name() +
                         " (node " + node.name +
                         ") takes from a tensor's values; Litz has no way to do that yet");
       }
+      if (meta.kind == ValueMeta::Kind::kInt)
+        set_index({id, static_cast<uint32_t>(i)}, meta.integer);
       kernel.outputs.emplace_back();
       continue;
     }
@@ -357,7 +360,16 @@ Expr LoweringContext::load(const TensorValue& value, std::span<const Index> posi
   ExprContext& exprs = program_.exprs();
   const bool is_empty = std::any_of(value.sizes.begin(), value.sizes.end(),
                                     [](Index size) { return size.is_constant(0); });
-  if (is_empty) return exprs.constant_int(value.dtype, 0);
+  if (is_empty) {
+    // Nothing is loaded, but indices are still checked against the size 0.
+    Expr nothing = exprs.constant_int(DType::kInt64, 0);
+    for (Expr index : runtime_indices) {
+      nothing =
+          exprs.binary(ExprOp::kBitOr, nothing,
+                       exprs.binary(ExprOp::kBitAnd, index, exprs.constant_int(DType::kInt64, 0)));
+    }
+    return exprs.cast(nothing, value.dtype);
+  }
   const Expr loaded =
       exprs.load(value.buffer, program_.buffer(value.buffer).dtype, coordinates_at(value, position),
                  {runtime_indices.begin(), runtime_indices.end()});

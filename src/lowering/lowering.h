@@ -169,7 +169,14 @@ std::span<const LoweringRow> indexing_lowerings();  // embedding, gather, index,
 std::span<const LoweringRow> pooling_lowerings();   // pools, upsampling and backward
 std::span<const LoweringRow>
 library_lowerings();  // mm, convolution, attention: library calls on purpose
+struct LoweringFamily {
+  std::string_view name;
+  std::span<const LoweringRow> rows;
+};
+std::vector<LoweringFamily> lowering_families();
 // nullptr where Litz has no lowering for the op.
 LoweringFunction find_lowering(std::string_view op);
+// Whether the row says that the library is the intended implementation.
+bool is_library_lowering(const LoweringRow& row);
 
 }  // namespace litz

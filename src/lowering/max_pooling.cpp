@@ -60,8 +60,7 @@ Tap window_maximum(OpCall& call, const TensorValue& input, const MaxAxes& axes, 
   Tap best = {lowest(call, input), first_place(call, axes, p)};
   for (int64_t i = 0; i < axes[0].window.taps.constant(); ++i) {
     for (int64_t j = 0; j < axes[1].window.taps.constant(); ++j) {
-      const Tap tap =
-          load_tap(call, input, axes, p, indices.constant(i), indices.constant(j));
+      const Tap tap = load_tap(call, input, axes, p, indices.constant(i), indices.constant(j));
       const Expr is_better = either(greater(tap.value, best.value), is_nan(tap.value));
       best = {select(is_better, tap.value, best.value), select(is_better, tap.place, best.place)};
     }
@@ -76,8 +75,7 @@ struct Coordinate {
 };
 Coordinate coordinate_of(OpCall& call, const MaxAxis& axis, Index at, Expr tap) {
   const Index start = axis.window.position(at, call.indices().constant(0));
-  const Expr value =
-      call.exprs().index_value(start) + tap * static_cast<double>(axis.dilation);
+  const Expr value = call.exprs().index_value(start) + tap * static_cast<double>(axis.dilation);
   return {value, both(greater_equal(value, 0), less(value, call.exprs().index_value(axis.input)))};
 }
 
@@ -106,12 +104,11 @@ void set_by_loops(OpCall& call, const TensorValue& input, const MaxAxes& axes) {
     const Expr tap = select(greater_equal(nan, 0), nan, call.load(first, p));
     const Expr row_tap = apply<ExprOp::kTruncDiv>(tap, exprs.index_value(width));
     const Coordinate y = coordinate_of(call, axes[0], p[rank - 2], row_tap);
-    const Coordinate x = coordinate_of(call, axes[1], p[rank - 1],
-                                       tap - row_tap * exprs.index_value(width));
+    const Coordinate x =
+        coordinate_of(call, axes[1], p[rank - 1], tap - row_tap * exprs.index_value(width));
     // Outside is as low as the lowest number inside.
     return select(both(y.is_inside, x.is_inside),
-                  y.value * exprs.index_value(axes[1].input) + x.value,
-                  first_place(call, axes, p));
+                  y.value * exprs.index_value(axes[1].input) + x.value, first_place(call, axes, p));
   });
 }
 
@@ -129,9 +126,9 @@ Lowered lower_max_pool(OpCall& call) {
   const std::array<PoolAxis, 2> axes = pool_axes(call, input.sizes, call.result().sizes);
   const auto max_axis = [&](const PoolAxis& axis) {
     return MaxAxis{pool_window(call, axis), axis.input, axis.dilation, [axis, &call](Index at) {
-                     const Index before = larger(
-                         floor_div(-axis.start(at) + (axis.dilation - 1), axis.dilation),
-                         call.indices().constant(0));
+                     const Index before =
+                         larger(floor_div(-axis.start(at) + (axis.dilation - 1), axis.dilation),
+                                call.indices().constant(0));
                      return axis.start(at) + before * axis.dilation;
                    }};
   };

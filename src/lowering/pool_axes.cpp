@@ -58,11 +58,10 @@ std::array<PoolAxis, 2> pool_axes(const OpCall& call, std::span<const Index> inp
 }
 
 WindowAxis pool_window(OpCall& call, const PoolAxis& axis) {
-  return {call.indices().constant(axis.kernel),
-          [axis](Index at, Index tap) { return axis.tap(at, tap); },
-          [axis, &call](Index at, Index tap) {
-            return in_range(call, axis.tap(at, tap), axis.input);
-          }};
+  return {
+      call.indices().constant(axis.kernel),
+      [axis](Index at, Index tap) { return axis.tap(at, tap); },
+      [axis, &call](Index at, Index tap) { return in_range(call, axis.tap(at, tap), axis.input); }};
 }
 
 std::optional<std::array<AdaptiveAxis, 2>> adaptive_axes(const OpCall& call,

@@ -45,7 +45,6 @@ std::optional<std::array<AdaptiveAxis, 2>> adaptive_axes(const OpCall& call,
                                                          std::span<const Index> input,
                                                          std::span<const Index> output);
 WindowAxis adaptive_window(OpCall& call, const AdaptiveAxis& axis);
-inline constexpr const char* kUnknownWindows =
-    "its windows depend on symbolic sizes, or are empty";
+inline constexpr const char* kUnknownWindows = "its windows depend on symbolic sizes, or are empty";
 
 }  // namespace litz

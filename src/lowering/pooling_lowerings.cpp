@@ -4,7 +4,8 @@
 namespace litz {
 
 std::span<const LoweringRow> pooling_lowerings() {
-  static const std::vector<LoweringRow> rows = join_tables({average_pooling_rows(), max_pooling_rows(), upsampling_rows()});
+  static const std::vector<LoweringRow> rows =
+      join_tables({average_pooling_rows(), max_pooling_rows(), upsampling_rows()});
   return rows;
 }
 

@@ -1,6 +1,6 @@
 #include <unordered_map>
 
-#include "lowering/lowering.h"
+#include "lowering/lowering_context.h"
 #include "support/error.h"
 
 namespace litz {
@@ -10,11 +10,8 @@ using Table = std::unordered_map<std::string_view, LoweringFunction>;
 
 Table build_table() {
   Table table;
-  for (const std::span<const LoweringRow> family :
-       {pointwise_lowerings(), view_lowerings(), creation_lowerings(), join_lowerings(),
-        reduction_lowerings(), normalization_lowerings(), activation_lowerings(),
-        indexing_lowerings(), pooling_lowerings(), library_lowerings()}) {
-    for (const LoweringRow& row : family) {
+  for (const LoweringFamily& family : lowering_families()) {
+    for (const LoweringRow& row : family.rows) {
       const bool is_new = table.emplace(row.op, row.function).second;
       LITZ_CHECK(is_new, "two lowerings of " + std::string(row.op));
     }
@@ -23,6 +20,21 @@ Table build_table() {
 }
 
 }  // namespace
+
+std::vector<LoweringFamily> lowering_families() {
+  return {{"pointwise", pointwise_lowerings()},
+          {"views", view_lowerings()},
+          {"creation", creation_lowerings()},
+          {"joins, pads, rearrangements", join_lowerings()},
+          {"reductions and scans", reduction_lowerings()},
+          {"normalizations and losses", normalization_lowerings()},
+          {"activations", activation_lowerings()},
+          {"indexing", indexing_lowerings()},
+          {"pools and upsampling", pooling_lowerings()},
+          {"library", library_lowerings()}};
+}
+
+bool is_library_lowering(const LoweringRow& row) { return row.function == lower_to_library; }
 
 LoweringFunction find_lowering(std::string_view op) {
   static const Table table = build_table();

@@ -170,8 +170,7 @@ Lowered lower_bilinear_backward(OpCall& call) {
     for (size_t i = 0; i < 2; ++i) {
       const Neighbours found = find_neighbours(call, axes[i], p[2 + i], align_corners, dtype);
       const Expr is_first = equal(call.exprs().index_value(p[4 + i]), 0);
-      store.target.push_back(
-          call.indices().indirect(static_cast<uint32_t>(i), axes[i].input));
+      store.target.push_back(call.indices().indirect(static_cast<uint32_t>(i), axes[i].input));
       store.runtime_indices.push_back(select(is_first, found.first, found.second));
       store.value = store.value * select(is_first, 1 - found.weight, found.weight);
     }

@@ -11,6 +11,7 @@
 #include "runtime/frame.h"
 #include "runtime/loaded_artifact.h"
 #include "runtime/native_host.h"
+#include "support/error.h"
 
 namespace litz {
 namespace {
@@ -110,7 +111,7 @@ int run_module(LitzModule& module, const LitzValue* inputs, int32_t num_inputs,
     return LITZ_ERROR;
   }
   NativeRun run(module.state->blocks, module.state->threads);
-  const int status = run_artifact(table, run.host(), *frame, *module.state->blocks);
+  const int status = run_artifact(table, run.host(), *frame, module.state->blocks.get());
   if (status != LITZ_OK) {
     report(error, status, run.message());
     return status;
@@ -136,7 +137,13 @@ void litz_runtime_destroy(LitzRuntime* runtime) { delete runtime; }
 
 LitzModule* litz_load(LitzRuntime* runtime, const char* path, LitzError* error) {
   try {
-    return new LitzModule(runtime->state, litz::LoadedArtifact::load(path));
+    auto artifact = litz::LoadedArtifact::load(path);
+    if (const LitzDeviceCode* code = artifact->table().device_code; code != nullptr) {
+      throw litz::UserError("cannot load compiled graph " + std::string(path) +
+                            ": it was compiled for a device (" + code->target +
+                            "), and the native runtime runs on the CPU");
+    }
+    return new LitzModule(runtime->state, std::move(artifact));
   } catch (const std::exception& fault) {
     litz::report(error, LITZ_ERROR, fault.what());
     return nullptr;

@@ -17,7 +17,7 @@ class Executable {
   virtual const LitzArtifact& table() const = 0;
 
   // As run_artifact (frame.h). Any number of threads may run one executable at once.
-  virtual int run(const LitzHost& host, Frame& frame, BlockPool& blocks) const = 0;
+  virtual int run(const LitzHost& host, Frame& frame, BlockPool* blocks) const = 0;
 };
 
 }  // namespace litz

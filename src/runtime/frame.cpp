@@ -125,18 +125,47 @@ std::string check_inputs(const LitzArtifact& artifact, Frame& frame) {
   return {};
 }
 
+namespace {
+
+int run_with(const LitzArtifact& artifact, const LitzHost& host, Frame& frame, void* workspace) {
+  return artifact.run(&host, frame.inputs.data(), frame.outputs.data(), frame.output_tensors.data(),
+                      frame.shapes.data(), workspace);
+}
+
+// Memory of the host's, for a device: work that is still queued when it goes back may use it, since
+// the host hands it out again in the order of the queue.
+int run_in_tensor(const LitzArtifact& artifact, const LitzHost& host, Frame& frame, int64_t bytes) {
+  const int64_t stride = 1;
+  LitzTensor workspace{.data = nullptr,
+                       .sizes = &bytes,
+                       .strides = &stride,
+                       .ndim = 1,
+                       .dtype = static_cast<LitzDType>(DType::kUInt8),
+                       .handle = nullptr};
+  int status = host.allocate(host.self, &workspace);
+  if (status != LITZ_OK) return status;
+  status = run_with(artifact, host, frame, workspace.data);
+  host.release(host.self, &workspace);
+  return status;
+}
+
+}  // namespace
+
 int run_artifact(const LitzArtifact& artifact, const LitzHost& host, Frame& frame,
-                 BlockPool& blocks) {
+                 BlockPool* blocks) {
   const int64_t bytes = artifact.workspace_bytes(frame.inputs.data());
-  const Block workspace = blocks.acquire(static_cast<size_t>(bytes));
+  if (blocks == nullptr) {
+    return bytes > 0 ? run_in_tensor(artifact, host, frame, bytes)
+                     : run_with(artifact, host, frame, nullptr);
+  }
+  const Block workspace = blocks->acquire(static_cast<size_t>(bytes));
   if (bytes > 0 && workspace.data == nullptr) {
     host.fail(host.self, LITZ_OUT_OF_MEMORY,
               ("no memory for a workspace of " + std::to_string(bytes) + " bytes").c_str());
     return LITZ_OUT_OF_MEMORY;
   }
-  const int status = artifact.run(&host, frame.inputs.data(), frame.outputs.data(),
-                                  frame.output_tensors.data(), frame.shapes.data(), workspace.data);
-  blocks.release(workspace);
+  const int status = run_with(artifact, host, frame, workspace.data);
+  blocks->release(workspace);
   return status;
 }
 

@@ -59,9 +59,10 @@ class FramePool {
 // fit, else what does not, in words for the user.
 std::string check_inputs(const LitzArtifact& artifact, Frame& frame);
 
-// Takes a workspace from `blocks`, runs, and gives the workspace back. The inputs must have been
-// checked. Returns a LitzStatus; LITZ_OUT_OF_MEMORY where there is no workspace to be had.
+// Takes a workspace from `blocks`, or from the host's own `allocate` where that is NULL, runs, and
+// gives the workspace back. The inputs must have been checked. Returns a LitzStatus;
+// LITZ_OUT_OF_MEMORY where there is no workspace to be had.
 int run_artifact(const LitzArtifact& artifact, const LitzHost& host, Frame& frame,
-                 BlockPool& blocks);
+                 BlockPool* blocks);
 
 }  // namespace litz

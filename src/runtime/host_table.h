@@ -9,7 +9,8 @@
 
 namespace litz {
 
-// The LitzHost of one run, whose functions are the static members of its class.
+// The LitzHost of one run, whose functions are the static members of its class; without those for
+// device code.
 template <class Run>
 LitzHost make_host_table(Run* run) {
   return {.abi_version = LITZ_ABI_VERSION,
@@ -21,7 +22,10 @@ LitzHost make_host_table(Run* run) {
           .call = Run::call,
           .parallel_for = Run::parallel_for,
           .num_threads = Run::num_threads,
-          .fail = Run::fail};
+          .fail = Run::fail,
+          .launch = nullptr,
+          .constant = nullptr,
+          .copy = nullptr};
 }
 
 // Bytes from the first element to the end of the last one.

@@ -22,7 +22,7 @@ class LoadedArtifact final : public Executable {
   LoadedArtifact& operator=(const LoadedArtifact&) = delete;
 
   const LitzArtifact& table() const override { return *table_; }
-  int run(const LitzHost& host, Frame& frame, BlockPool& blocks) const override {
+  int run(const LitzHost& host, Frame& frame, BlockPool* blocks) const override {
     return run_artifact(*table_, host, frame, blocks);
   }
   const std::string& path() const { return path_; }

@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <charconv>
+#include <system_error>
+
 #include "support/error.h"
 
 namespace litz {
@@ -18,6 +21,13 @@ TorchApi TorchApi::load() {
   LITZ_TORCH_REQUIRED(LITZ_TORCH_FIND)
   LITZ_TORCH_OPTIONAL(LITZ_TORCH_FIND)
 #undef LITZ_TORCH_FIND
+  if (void* cuda = dlopen("libtorch_cuda.so", RTLD_NOLOAD | RTLD_LAZY); cuda != nullptr) {
+#define LITZ_TORCH_FIND_CUDA(member, symbol, ...) \
+  api.member = reinterpret_cast<TorchApi::member##_type*>(dlsym(cuda, #symbol));
+    LITZ_TORCH_CUDA(LITZ_TORCH_FIND_CUDA)
+#undef LITZ_TORCH_FIND_CUDA
+    dlclose(cuda);
+  }
 #define LITZ_TORCH_CHECK(member, symbol, ...)                                             \
   if (api.member == nullptr) {                                                            \
     throw UserError("this PyTorch has no function " #symbol "; Litz needs 2.6 or newer"); \
@@ -36,9 +46,30 @@ TorchApi TorchApi::load() {
   LITZ_DTYPES(LITZ_TORCH_DTYPE)
 #undef LITZ_TORCH_DTYPE
   api.cpu = api.device_type_cpu();
+  api.cuda = api.device_type_cuda();
   if (api.layout_strided != nullptr) api.strided = api.layout_strided();
   dlclose(library);
   return api;
+}
+
+std::optional<TorchDevice> TorchApi::device(std::string_view text) const {
+  if (text == "cpu") return TorchDevice{cpu, kNoDeviceIndex};
+  if (!text.starts_with("cuda")) return std::nullopt;
+  text.remove_prefix(4);
+  TorchDevice device{cuda, kNoDeviceIndex};
+  if (text.empty()) return device;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + 1, end, device.index);
+  if (text[0] != ':' || parsed.ec != std::errc() || parsed.ptr != end || device.index < 0) {
+    return std::nullopt;
+  }
+  return device;
+}
+
+std::string TorchApi::device_text(const TorchDevice& device) const {
+  if (device.type == cpu) return "cpu";
+  if (device.type != cuda) return "another device";
+  return device.index < 0 ? "cuda" : "cuda:" + std::to_string(device.index);
 }
 
 }  // namespace litz

@@ -9,7 +9,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "support/dtype.h"
 
@@ -45,7 +47,9 @@ inline constexpr int32_t kNoDeviceIndex = -1;
   X(get_storage_offset, aoti_torch_get_storage_offset, TorchStatus(TorchTensor, int64_t*))        \
   X(get_dtype, aoti_torch_get_dtype, TorchStatus(TorchTensor, int32_t*))                          \
   X(get_device_type, aoti_torch_get_device_type, TorchStatus(TorchTensor, int32_t*))              \
-  X(device_type_cpu, aoti_torch_device_type_cpu, int32_t())
+  X(get_device_index, aoti_torch_get_device_index, TorchStatus(TorchTensor, int32_t*))            \
+  X(device_type_cpu, aoti_torch_device_type_cpu, int32_t())                                       \
+  X(device_type_cuda, aoti_torch_device_type_cuda, int32_t())
 
 // X(member, symbol, signature): used where the installed torch has them.
 #define LITZ_TORCH_OPTIONAL(X)                                                                   \
@@ -90,12 +94,40 @@ inline constexpr int32_t kNoDeviceIndex = -1;
     TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, double dropout,           \
                 int32_t is_causal, TorchTensor* mask, double* scale, TorchTensor*, TorchTensor*))
 
+// X(member, symbol, signature): of libtorch_cuda.so, which a torch for CPUs lacks.
+#define LITZ_TORCH_CUDA(X)                                                                       \
+  X(cuda_stream, aoti_torch_get_current_cuda_stream, TorchStatus(int32_t index, void** stream))  \
+  X(cuda_create_guard, aoti_torch_create_cuda_guard, TorchStatus(int32_t index, void** guard))   \
+  X(cuda_delete_guard, aoti_torch_delete_cuda_guard, TorchStatus(void* guard))                   \
+  X(cuda_mm_out, aoti_torch_cuda_mm_out, TorchStatus(TorchTensor, TorchTensor, TorchTensor))     \
+  X(cuda_bmm_out, aoti_torch_cuda_bmm_out, TorchStatus(TorchTensor, TorchTensor, TorchTensor))   \
+  X(cuda_addmm_out, aoti_torch_cuda_addmm_out,                                                   \
+    TorchStatus(TorchTensor out, TorchTensor, TorchTensor, TorchTensor, double beta,             \
+                double alpha))                                                                   \
+  X(cuda_baddbmm_out, aoti_torch_cuda_baddbmm_out,                                               \
+    TorchStatus(TorchTensor out, TorchTensor, TorchTensor, TorchTensor, double beta,             \
+                double alpha))                                                                   \
+  X(cuda_convolution, aoti_torch_cuda_convolution,                                               \
+    TorchStatus(TorchTensor input, TorchTensor weight, TorchTensor* bias, const int64_t* stride, \
+                int64_t, const int64_t* padding, int64_t, const int64_t* dilation, int64_t,      \
+                int32_t transposed, const int64_t* output_padding, int64_t, int64_t groups,      \
+                TorchTensor*))
+
+// Where a tensor's memory is, in torch's numbers.
+struct TorchDevice {
+  int32_t type = 0;
+  int32_t index = kNoDeviceIndex;
+
+  friend bool operator==(const TorchDevice&, const TorchDevice&) = default;
+};
+
 struct TorchApi {
 #define LITZ_TORCH_MEMBER(member, symbol, ...) \
   using member##_type = __VA_ARGS__;           \
   member##_type* member = nullptr;
   LITZ_TORCH_REQUIRED(LITZ_TORCH_MEMBER)
   LITZ_TORCH_OPTIONAL(LITZ_TORCH_MEMBER)
+  LITZ_TORCH_CUDA(LITZ_TORCH_MEMBER)
 #undef LITZ_TORCH_MEMBER
 
   // Throws UserError where torch is not loaded in this process or lacks a required function.
@@ -109,7 +141,13 @@ struct TorchApi {
   }
 
   int32_t cpu = 0;      // device type of the CPU
+  int32_t cuda = 0;     // and of CUDA devices
   int32_t strided = 0;  // layout of dense tensors
+
+  // Parses a device as torch prints it: "cpu", "cuda", "cuda:1". Nothing for other types.
+  std::optional<TorchDevice> device(std::string_view text) const;
+  // "cuda:1"; of a type that Litz does not know "another device".
+  std::string device_text(const TorchDevice& device) const;
 
   // The message of the last failure on this thread, or an empty string where torch does not tell.
   std::string last_error() const { return what != nullptr ? what() : std::string(); }

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
+
+#include "runtime/host_table.h"
 
 namespace litz {
 namespace {
@@ -101,8 +104,11 @@ bool pack_string(const TorchApi& api, const LitzValue& value, TorchStack* entry)
 
 // A device is its type in the upper half and its index in the lower; -1 is "no index".
 bool pack_device(const TorchApi& api, const LitzValue& value, TorchStack* entry) {
-  if (value.kind != LITZ_DEVICE || std::strcmp(value.u.s, "cpu") != 0) return false;
-  *entry = (static_cast<TorchStack>(static_cast<uint32_t>(api.cpu)) << 32) | 0xffffffffu;
+  if (value.kind != LITZ_DEVICE) return false;
+  const std::optional<TorchDevice> device = api.device(value.u.s);
+  if (!device) return false;
+  *entry = (static_cast<TorchStack>(static_cast<uint32_t>(device->type)) << 32) |
+           static_cast<uint32_t>(device->index);
   return true;
 }
 
@@ -137,11 +143,15 @@ TorchTemporaries::~TorchTemporaries() {
 TorchTensor TorchTemporaries::handle(const LitzTensor& tensor) {
   if (tensor.handle != nullptr) return tensor.handle;
   TorchTensor made = nullptr;
-  if (api_.from_blob(tensor.data, tensor.ndim, tensor.sizes, tensor.strides, 0,
-                     api_.to_torch(static_cast<DType>(tensor.dtype)), api_.cpu, kNoDeviceIndex,
-                     &made) != 0) {
-    return nullptr;
-  }
+  const int32_t dtype = api_.to_torch(static_cast<DType>(tensor.dtype));
+  // torch asks the device whose memory it is, and nothing is nobody's.
+  const bool is_empty = device_.type != api_.cpu && storage_bytes(tensor) == 0;
+  const TorchStatus status =
+      is_empty ? api_.empty_strided(tensor.ndim, tensor.sizes, tensor.strides, dtype, device_.type,
+                                    device_.index, &made)
+               : api_.from_blob(tensor.data, tensor.ndim, tensor.sizes, tensor.strides, 0, dtype,
+                                device_.type, device_.index, &made);
+  if (status != 0) return nullptr;
   tensors_.push_back(made);
   return made;
 }
@@ -223,7 +233,8 @@ void discard(const TorchApi& api, const TorchType& type, TorchStack entry) {
   }
 }
 
-std::string deliver_tensor(const TorchApi& api, TorchTensor tensor, LitzValue* result) {
+std::string deliver_tensor(const TorchApi& api, const TorchDevice& device, TorchTensor tensor,
+                           LitzValue* result) {
   bool defined = tensor != nullptr;
   if (defined && api.is_defined != nullptr) api.is_defined(tensor, &defined);
   if (!defined) {
@@ -257,7 +268,7 @@ std::string deliver_tensor(const TorchApi& api, TorchTensor tensor, LitzValue* r
     return {};
   }
   std::string fault;
-  TorchTemporaries temporaries(api);
+  TorchTemporaries temporaries(api, device);
   if (target.ndim != ndim || !std::equal(sizes, sizes + ndim, target.sizes)) {
     fault = "the op returned a tensor of another size than the graph was compiled for";
   } else if (const TorchTensor out = temporaries.handle(target);
@@ -275,13 +286,14 @@ bool can_unpack(const TorchType& type) {
          type.base == TorchBaseType::kFloat || type.base == TorchBaseType::kBool;
 }
 
-std::string unpack_results(const TorchApi& api, const std::vector<TorchType>& types,
-                           const TorchStack* stack, LitzValue* results, int32_t num_results) {
+std::string unpack_results(const TorchApi& api, const TorchDevice& device,
+                           const std::vector<TorchType>& types, const TorchStack* stack,
+                           LitzValue* results, int32_t num_results) {
   std::string fault;
   int32_t next = 0;
   const auto take_tensor = [&](TorchTensor tensor) {
     if (next < num_results && fault.empty()) {
-      fault = deliver_tensor(api, tensor, &results[next]);
+      fault = deliver_tensor(api, device, tensor, &results[next]);
     } else {
       api.delete_tensor(tensor);
     }

@@ -39,7 +39,8 @@ TorchType parse_torch_type(std::string_view text);
 // Tensors made for the length of one call: views of workspace memory.
 class TorchTemporaries {
  public:
-  explicit TorchTemporaries(const TorchApi& api) : api_(api) {}
+  // `device` is where the memory of tensors without a handle is.
+  TorchTemporaries(const TorchApi& api, TorchDevice device) : api_(api), device_(device) {}
   ~TorchTemporaries();
   TorchTemporaries(const TorchTemporaries&) = delete;
   TorchTemporaries& operator=(const TorchTemporaries&) = delete;
@@ -47,8 +48,11 @@ class TorchTemporaries {
   // The tensor's own handle, or a non-owning one for its memory; nullptr where torch refuses.
   TorchTensor handle(const LitzTensor& tensor);
 
+  const TorchDevice& device() const { return device_; }
+
  private:
   const TorchApi& api_;
+  const TorchDevice device_;
   std::vector<TorchTensor> tensors_;
 };
 
@@ -64,14 +68,16 @@ bool pack(const TorchApi& api, const TorchType& type, const LitzValue& value,
 void discard(const TorchApi& api, const TorchType& type, TorchStack entry);
 
 // Gives the caller of a library op its result. Takes over `tensor`, a new reference: copies it into
-// memory that the caller named, or passes it on; an undefined tensor becomes LITZ_NONE. Returns an
-// empty string, or why it cannot be done.
-std::string deliver_tensor(const TorchApi& api, TorchTensor tensor, LitzValue* result);
+// memory on `device` that the caller named, or passes it on; an undefined tensor becomes LITZ_NONE.
+// Returns an empty string, or why it cannot be done.
+std::string deliver_tensor(const TorchApi& api, const TorchDevice& device, TorchTensor tensor,
+                           LitzValue* result);
 
 // Takes over the stack entries that an op of these return types left and delivers them, lists
 // flattened. Returns an empty string, or why it cannot be done.
-std::string unpack_results(const TorchApi& api, const std::vector<TorchType>& types,
-                           const TorchStack* stack, LitzValue* results, int32_t num_results);
+std::string unpack_results(const TorchApi& api, const TorchDevice& device,
+                           const std::vector<TorchType>& types, const TorchStack* stack,
+                           LitzValue* results, int32_t num_results);
 
 // True where unpack_results knows the type.
 bool can_unpack(const TorchType& type);

@@ -52,9 +52,20 @@ void TorchEnvironment::parallel_for(int64_t begin, int64_t end, int64_t grain, i
   threads_->parallel_for(begin, end, grain, limit, body, state);
 }
 
+std::shared_ptr<const CudaDriver> TorchEnvironment::cuda_driver() {
+  const std::lock_guard lock(driver_mutex_);
+  if (driver_ == nullptr) {
+    Result<std::shared_ptr<const CudaDriver>> opened = CudaDriver::open();
+    if (!opened) throw UserError(opened.reason());
+    driver_ = *opened;
+  }
+  return driver_;
+}
+
 TorchHost::TorchHost(std::shared_ptr<TorchEnvironment> environment, const LitzArtifact& artifact,
-                     const std::vector<TorchOpTypes>& types)
+                     const std::vector<TorchOpTypes>& types, const std::string& device)
     : environment_(std::move(environment)) {
+  load_kernels(artifact, device);
   if (types.size() != static_cast<size_t>(artifact.num_extern_ops)) {
     throw UserError("the graph calls " + std::to_string(artifact.num_extern_ops) +
                     " library ops, " + std::to_string(types.size()) + " were described");
@@ -64,7 +75,7 @@ TorchHost::TorchHost(std::shared_ptr<TorchEnvironment> environment, const LitzAr
     Op op;
     op.name = artifact.extern_ops[i].name;
     op.overload = artifact.extern_ops[i].overload;
-    op.direct = find_direct_op(api, op.name, op.overload);
+    op.direct = find_direct_op(api, device_.type, op.name, op.overload);
     op.arguments = parse_types(types[i].arguments);
     op.returns = parse_types(types[i].returns);
     op.dispatchable = op.arguments.size() <= kMaxStack && op.returns.size() <= kMaxStack &&
@@ -73,6 +84,29 @@ TorchHost::TorchHost(std::shared_ptr<TorchEnvironment> environment, const LitzAr
                       std::all_of(op.returns.begin(), op.returns.end(), can_unpack);
     ops_.push_back(std::move(op));
   }
+}
+
+void TorchHost::load_kernels(const LitzArtifact& artifact, const std::string& device) {
+  const TorchApi& api = environment_->api;
+  const std::optional<TorchDevice> parsed = api.device(device);
+  if (!parsed) throw UserError("graphs do not run on the device " + device);
+  device_ = *parsed;
+  if (device_.type == api.cpu) {
+    if (artifact.device_code == nullptr) return;
+    throw UserError("the graph was compiled for a device (" +
+                    std::string(artifact.device_code->target) + "), not for the CPU");
+  }
+  if (device_.index < 0) throw UserError("a graph needs the number of its device, as in cuda:0");
+  if (api.cuda_stream == nullptr || api.cuda_create_guard == nullptr ||
+      api.cuda_delete_guard == nullptr) {
+    throw UserError(
+        "this PyTorch has no CUDA: libtorch_cuda.so is not loaded, or lacks "
+        "aoti_torch_get_current_cuda_stream; install a PyTorch for CUDA, 2.6 or newer");
+  }
+  modules_ = std::make_unique<DeviceModules>(environment_->cuda_driver(), artifact.device_code);
+  const Result<DeviceModule*> module = modules_->on(device_.index);
+  if (!module) throw UserError(module.reason());
+  module_ = *module;
 }
 
 const char* TorchHost::way(int32_t op) const {
@@ -86,10 +120,40 @@ TorchRun::TorchRun(const TorchHost& host, PythonOps& python)
       api_(host.environment_->api),
       python_(python),
       threads_(host.environment_->num_threads()),
-      table_(make_host_table(this)) {}
+      table_(make_host_table(this)) {
+  if (host.is_cuda()) enter_device();
+}
+
+TorchRun::~TorchRun() {
+  context_.reset();
+  if (guard_ != nullptr) api_.cuda_delete_guard(guard_);
+}
+
+// torch's guard sets the device for torch; a thread that has not used the device may have no
+// context all the same, without which nothing can be launched.
+void TorchRun::enter_device() {
+  table_.launch = launch;
+  table_.constant = constant;
+  table_.copy = copy;
+  const int32_t index = host_.device_.index;
+  if (api_.cuda_create_guard(index, &guard_) != 0) {
+    guard_ = nullptr;
+    throw UserError("the device cannot be made current: " + api_.last_error());
+  }
+  context_.emplace(*host_.environment_->cuda_driver(), host_.module_->context());
+  if (context_->status() != 0 || api_.cuda_stream(index, &stream_) != 0) {
+    context_.reset();
+    api_.cuda_delete_guard(guard_);
+    throw UserError("the device has no current stream: " + api_.last_error());
+  }
+}
 
 int TorchRun::out_of_memory(int64_t bytes) {
-  message_ = "no memory for an output of " + std::to_string(bytes) + " bytes";
+  // torch tells what the device's memory is used for.
+  if (host_.is_cuda()) message_ = api_.last_error();
+  if (!host_.is_cuda() || message_.empty()) {
+    message_ = "no memory for " + std::to_string(bytes) + " bytes";
+  }
   return LITZ_OUT_OF_MEMORY;
 }
 
@@ -114,13 +178,14 @@ int TorchRun::allocate_pooled(int64_t bytes, LitzTensor* tensor) {
 int TorchRun::allocate(void* self, LitzTensor* tensor) {
   auto& run = *static_cast<TorchRun*>(self);
   const int64_t bytes = storage_bytes(*tensor);
-  if (bytes >= kPooledBytes && run.api_.from_blob_with_deleter != nullptr) {
+  const TorchDevice& device = run.host_.device_;
+  if (!run.host_.is_cuda() && bytes >= kPooledBytes && run.api_.from_blob_with_deleter != nullptr) {
     return run.allocate_pooled(bytes, tensor);
   }
   TorchTensor made = nullptr;
   if (run.api_.empty_strided(tensor->ndim, tensor->sizes, tensor->strides,
-                             run.api_.to_torch(static_cast<DType>(tensor->dtype)), run.api_.cpu,
-                             kNoDeviceIndex, &made) != 0) {
+                             run.api_.to_torch(static_cast<DType>(tensor->dtype)), device.type,
+                             device.index, &made) != 0) {
     return run.out_of_memory(bytes);
   }
   run.api_.get_data_ptr(made, &tensor->data);
@@ -159,7 +224,7 @@ CallOutcome TorchRun::dispatch(const TorchHost::Op& op, const LitzValue* args, i
     return CallOutcome::kNotHandled;
   }
   std::array<TorchStack, kMaxStack> stack{};
-  TorchTemporaries temporaries(api_);
+  TorchTemporaries temporaries(api_, host_.device_);
   for (size_t i = 0; i < op.arguments.size(); ++i) {
     if (pack(api_, op.arguments[i], args[i], temporaries, &stack[i])) continue;
     for (size_t k = 0; k < i; ++k) discard(api_, op.arguments[k], stack[k]);
@@ -170,7 +235,7 @@ CallOutcome TorchRun::dispatch(const TorchHost::Op& op, const LitzValue* args, i
     message_ = api_.last_error();
     return CallOutcome::kFailed;
   }
-  message_ = unpack_results(api_, op.returns, stack.data(), results, num_results);
+  message_ = unpack_results(api_, host_.device_, op.returns, stack.data(), results, num_results);
   return message_.empty() ? CallOutcome::kDone : CallOutcome::kBadResult;
 }
 
@@ -179,7 +244,7 @@ int TorchRun::call_op(int32_t number, const LitzValue* args, int32_t num_args, L
   const TorchHost::Op& op = host_.ops_[static_cast<size_t>(number)];
   CallOutcome outcome = CallOutcome::kNotHandled;
   if (op.direct != nullptr) {
-    TorchTemporaries temporaries(api_);
+    TorchTemporaries temporaries(api_, host_.device_);
     outcome = op.direct(api_, args, results, temporaries);
   }
   if (outcome == CallOutcome::kNotHandled) {
@@ -220,6 +285,30 @@ int32_t TorchRun::num_threads(void* self) { return static_cast<TorchRun*>(self)-
 
 void TorchRun::fail(void* self, int, const char* message) {
   static_cast<TorchRun*>(self)->message_ = message;
+}
+
+int TorchRun::launch(void* self, int32_t kernel, const int64_t* grid, int32_t threads,
+                     int64_t shared_bytes, void** arguments) {
+  auto& run = *static_cast<TorchRun*>(self);
+  return run.host_.module_->launch(kernel, grid, threads, shared_bytes, arguments, run.stream_,
+                                   &run.message_);
+}
+
+int TorchRun::constant(void* self, const void* bytes, int64_t num_bytes, void** data) {
+  auto& run = *static_cast<TorchRun*>(self);
+  return run.host_.module_->constant(bytes, num_bytes, run.stream_, data, &run.message_);
+}
+
+int TorchRun::copy(void* self, const LitzTensor* from, LitzTensor* to) {
+  auto& run = *static_cast<TorchRun*>(self);
+  TorchTemporaries temporaries(run.api_, run.host_.device_);
+  const TorchTensor source = temporaries.handle(*from);
+  const TorchTensor target = temporaries.handle(*to);
+  if (source != nullptr && target != nullptr && run.api_.copy(target, source, 0) == 0) {
+    return LITZ_OK;
+  }
+  run.message_ = "a copy on the device failed: " + run.api_.last_error();
+  return LITZ_ERROR;
 }
 
 }  // namespace litz

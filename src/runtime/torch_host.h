@@ -4,6 +4,9 @@
 // A library op takes the first way that can carry it: its direct C function (torch_ops.h); torch's
 // dispatcher, where every argument type has a C form; Python. An op that fails on one of the first
 // two is asked again in Python, so that the user sees the exception that eager raises.
+//
+// A graph runs on one device. On a CUDA device its kernels go to the stream that is torch's current
+// one, and all memory comes from torch's allocator, which hands it out again in the stream's order.
 #pragma once
 
 #include <litz/artifact.h>
@@ -11,10 +14,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/block_pool.h"
+#include "runtime/cuda_driver.h"
+#include "runtime/device_modules.h"
 #include "runtime/host_table.h"
 #include "runtime/thread_pool.h"
 #include "runtime/torch_api.h"
@@ -49,20 +55,27 @@ struct TorchEnvironment {
   // Runs on torch's threads, or on own ones where torch does not lend them.
   void parallel_for(int64_t begin, int64_t end, int64_t grain, int32_t limit, LitzRangeBody body,
                     void* state);
+  // Opened at the first call. Throws UserError where there is none.
+  std::shared_ptr<const CudaDriver> cuda_driver();
 
  private:
   std::once_flag threads_once_;
   std::unique_ptr<ThreadPool> threads_;
+  std::mutex driver_mutex_;
+  std::shared_ptr<const CudaDriver> driver_;
 };
 
-// The library ops of one artifact, prepared.
+// The library ops of one artifact, prepared, and on a CUDA device its kernels, loaded.
 class TorchHost {
  public:
-  // One entry of `types` for each extern op.
+  // One entry of `types` for each extern op. `device` is "cpu" or "cuda:0". The artifact must
+  // outlive this. Throws UserError where the device cannot be used.
   TorchHost(std::shared_ptr<TorchEnvironment> environment, const LitzArtifact& artifact,
-            const std::vector<TorchOpTypes>& types);
+            const std::vector<TorchOpTypes>& types, const std::string& device = "cpu");
 
   TorchEnvironment& environment() const { return *environment_; }
+  const TorchDevice& device() const { return device_; }
+  bool is_cuda() const { return module_ != nullptr; }
   // How op number `op` is called: "direct", "dispatcher" or "python".
   const char* way(int32_t op) const;
 
@@ -76,14 +89,22 @@ class TorchHost {
     std::vector<TorchType> arguments;
     std::vector<TorchType> returns;
   };
+  void load_kernels(const LitzArtifact& artifact, const std::string& device);
+
   std::shared_ptr<TorchEnvironment> environment_;
+  TorchDevice device_;
   std::vector<Op> ops_;
+  std::unique_ptr<DeviceModules> modules_;
+  DeviceModule* module_ = nullptr;  // of a CUDA device
 };
 
-// The host side of one run.
+// The host side of one run, on the thread that makes it. On a CUDA device that device and its
+// context are the thread's current ones as long as this lives.
 class TorchRun {
  public:
+  // Throws UserError where the device does not work.
   TorchRun(const TorchHost& host, PythonOps& python);
+  ~TorchRun();
   TorchRun(const TorchRun&) = delete;
   TorchRun& operator=(const TorchRun&) = delete;
 
@@ -101,7 +122,12 @@ class TorchRun {
                            LitzRangeBody body, void* state);
   static int32_t num_threads(void* self);
   static void fail(void* self, int status, const char* message);
+  static int launch(void* self, int32_t kernel, const int64_t* grid, int32_t threads,
+                    int64_t shared_bytes, void** arguments);
+  static int constant(void* self, const void* bytes, int64_t num_bytes, void** data);
+  static int copy(void* self, const LitzTensor* from, LitzTensor* to);
 
+  void enter_device();
   int call_op(int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,
               int32_t num_results);
   int out_of_memory(int64_t bytes);
@@ -115,6 +141,9 @@ class TorchRun {
   const int32_t threads_;
   std::string message_;
   LitzHost table_;
+  void* guard_ = nullptr;  // torch's, of the current device
+  std::optional<CudaContextScope> context_;
+  CudaStream stream_ = nullptr;
 };
 
 }  // namespace litz

@@ -8,6 +8,10 @@
 namespace litz {
 namespace {
 
+bool is_cuda(const TorchApi& api, const TorchTemporaries& temporaries) {
+  return temporaries.device().type == api.cuda;
+}
+
 bool is_tensor(const LitzValue& value, int32_t ndim) {
   return value.kind == LITZ_TENSOR && value.u.tensor->ndim == ndim;
 }
@@ -47,8 +51,10 @@ bool is_integer_list(const LitzValue& value) {
   return true;
 }
 
-CallOutcome deliver_new(const TorchApi& api, TorchTensor tensor, LitzValue* result) {
-  return deliver_tensor(api, tensor, result).empty() ? CallOutcome::kDone : CallOutcome::kFailed;
+CallOutcome deliver_new(const TorchApi& api, const TorchDevice& device, TorchTensor tensor,
+                        LitzValue* result) {
+  return deliver_tensor(api, device, tensor, result).empty() ? CallOutcome::kDone
+                                                             : CallOutcome::kFailed;
 }
 
 // Runs a function that writes a row-major matrix product, or a batch of them, into memory that the
@@ -66,15 +72,15 @@ CallOutcome multiply(const TorchApi& api, const LitzTensor& left, const LitzTens
   const int32_t skip = 3 - ndim;
   TorchTensor out = nullptr;
   if (api.empty_strided(ndim, sizes.data() + skip, strides.data() + skip,
-                        api.to_torch(static_cast<DType>(left.dtype)), api.cpu, kNoDeviceIndex,
-                        &out) != 0) {
+                        api.to_torch(static_cast<DType>(left.dtype)), temporaries.device().type,
+                        temporaries.device().index, &out) != 0) {
     return CallOutcome::kFailed;
   }
   if (compute(out) != 0) {
     api.delete_tensor(out);
     return CallOutcome::kFailed;
   }
-  return deliver_new(api, out, result);
+  return deliver_new(api, temporaries.device(), out, result);
 }
 
 template <int32_t ndim>
@@ -84,7 +90,8 @@ CallOutcome call_product(const TorchApi& api, const LitzValue* args, LitzValue* 
   const TorchTensor left = temporaries.handle(*args[0].u.tensor);
   const TorchTensor right = temporaries.handle(*args[1].u.tensor);
   if (left == nullptr || right == nullptr) return CallOutcome::kFailed;
-  const auto function = ndim == 2 ? api.cpu_mm_out : api.cpu_bmm_out;
+  const auto function = is_cuda(api, temporaries) ? (ndim == 2 ? api.cuda_mm_out : api.cuda_bmm_out)
+                                                  : (ndim == 2 ? api.cpu_mm_out : api.cpu_bmm_out);
   return multiply(api, *args[0].u.tensor, *args[1].u.tensor, results, temporaries,
                   [&](TorchTensor out) { return function(out, left, right); });
 }
@@ -104,7 +111,9 @@ CallOutcome call_sum_of_product(const TorchApi& api, const LitzValue* args, Litz
   const TorchTensor left = temporaries.handle(*args[1].u.tensor);
   const TorchTensor right = temporaries.handle(*args[2].u.tensor);
   if (self == nullptr || left == nullptr || right == nullptr) return CallOutcome::kFailed;
-  const auto function = ndim == 2 ? api.cpu_addmm_out : api.cpu_baddbmm_out;
+  const auto function = is_cuda(api, temporaries)
+                            ? (ndim == 2 ? api.cuda_addmm_out : api.cuda_baddbmm_out)
+                            : (ndim == 2 ? api.cpu_addmm_out : api.cpu_baddbmm_out);
   return multiply(api, *args[1].u.tensor, *args[2].u.tensor, results, temporaries,
                   [&](TorchTensor out) { return function(out, self, left, right, *beta, *alpha); });
 }
@@ -125,12 +134,13 @@ CallOutcome call_convolution(const TorchApi& api, const LitzValue* args, LitzVal
   const std::vector<int64_t> output_padding = integers(args[7]);
   const auto length = [](const std::vector<int64_t>& v) { return static_cast<int64_t>(v.size()); };
   TorchTensor out = nullptr;
-  if (api.cpu_convolution(input, weight, bias.get(), stride.data(), length(stride), padding.data(),
-                          length(padding), dilation.data(), length(dilation), args[6].u.i != 0,
-                          output_padding.data(), length(output_padding), args[8].u.i, &out) != 0) {
+  const auto function = is_cuda(api, temporaries) ? api.cuda_convolution : api.cpu_convolution;
+  if (function(input, weight, bias.get(), stride.data(), length(stride), padding.data(),
+               length(padding), dilation.data(), length(dilation), args[6].u.i != 0,
+               output_padding.data(), length(output_padding), args[8].u.i, &out) != 0) {
     return CallOutcome::kFailed;
   }
-  return deliver_new(api, out, results);
+  return deliver_new(api, temporaries.device(), out, results);
 }
 
 CallOutcome call_flash_attention(const TorchApi& api, const LitzValue* args, LitzValue* results,
@@ -150,32 +160,40 @@ CallOutcome call_flash_attention(const TorchApi& api, const LitzValue* args, Lit
                               mask.get(), scale ? &*scale : nullptr, &out, &logsumexp) != 0) {
     return CallOutcome::kFailed;
   }
-  const CallOutcome first = deliver_new(api, out, &results[0]);
-  const CallOutcome second = deliver_new(api, logsumexp, &results[1]);
+  const CallOutcome first = deliver_new(api, temporaries.device(), out, &results[0]);
+  const CallOutcome second = deliver_new(api, temporaries.device(), logsumexp, &results[1]);
   return first == CallOutcome::kDone ? second : first;
 }
 
 struct Entry {
   std::string_view name;
-  bool present;
+  bool on_cpu;
+  bool on_cuda;
   DirectOp call;
 };
 
 }  // namespace
 
-DirectOp find_direct_op(const TorchApi& api, std::string_view name, std::string_view overload) {
+DirectOp find_direct_op(const TorchApi& api, int32_t device_type, std::string_view name,
+                        std::string_view overload) {
   if (!overload.empty()) return nullptr;
   const Entry entries[] = {
-      {"aten::mm", api.cpu_mm_out != nullptr, call_product<2>},
-      {"aten::bmm", api.cpu_bmm_out != nullptr, call_product<3>},
-      {"aten::addmm", api.cpu_addmm_out != nullptr, call_sum_of_product<2>},
-      {"aten::baddbmm", api.cpu_baddbmm_out != nullptr, call_sum_of_product<3>},
-      {"aten::convolution", api.cpu_convolution != nullptr, call_convolution},
+      {"aten::mm", api.cpu_mm_out != nullptr, api.cuda_mm_out != nullptr, call_product<2>},
+      {"aten::bmm", api.cpu_bmm_out != nullptr, api.cuda_bmm_out != nullptr, call_product<3>},
+      {"aten::addmm", api.cpu_addmm_out != nullptr, api.cuda_addmm_out != nullptr,
+       call_sum_of_product<2>},
+      {"aten::baddbmm", api.cpu_baddbmm_out != nullptr, api.cuda_baddbmm_out != nullptr,
+       call_sum_of_product<3>},
+      {"aten::convolution", api.cpu_convolution != nullptr, api.cuda_convolution != nullptr,
+       call_convolution},
       {"aten::_scaled_dot_product_flash_attention_for_cpu", api.cpu_flash_attention != nullptr,
-       call_flash_attention},
+       false, call_flash_attention},
   };
   for (const Entry& entry : entries) {
-    if (entry.name == name) return entry.present ? entry.call : nullptr;
+    if (entry.name != name) continue;
+    const bool present =
+        (device_type == api.cpu && entry.on_cpu) || (device_type == api.cuda && entry.on_cuda);
+    return present ? entry.call : nullptr;
   }
   return nullptr;
 }

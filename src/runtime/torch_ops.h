@@ -21,7 +21,9 @@ enum class CallOutcome {
 using DirectOp = CallOutcome (*)(const TorchApi& api, const LitzValue* args, LitzValue* results,
                                  TorchTemporaries& temporaries);
 
-// The function for "aten::mm" with overload "", or nullptr where there is none in this torch.
-DirectOp find_direct_op(const TorchApi& api, std::string_view name, std::string_view overload);
+// The function for "aten::mm" with overload "" on a type of device, or nullptr where there is none
+// in this torch.
+DirectOp find_direct_op(const TorchApi& api, int32_t device_type, std::string_view name,
+                        std::string_view overload);
 
 }  // namespace litz

@@ -46,7 +46,8 @@ std::vector<OperationId> live_operations(const Program& program,
   for (size_t i = program.operations().size(); i-- > 0;) {
     const OperationId id(static_cast<uint32_t>(i));
     const Operation& operation = program.operations()[id];
-    const bool checks = !inside[i] && has_checks(operation) && computes_elements(program, operation);
+    const bool checks =
+        !inside[i] && has_checks(operation) && computes_elements(program, operation);
     if (!is_live(program, operation, needed) && !checks) continue;
     for (BufferId read : buffers_read(operation)) needed[read.value] = true;
     live.push_back(id);

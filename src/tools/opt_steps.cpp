@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "codegen/cuda/cuda_artifact.h"
 #include "driver/compile.h"
 #include "driver/interpreted_graph.h"
 #include "driver/stage_options.h"
@@ -60,7 +61,13 @@ State emit(const State& state, const std::string& form, const Options& options) 
   const Plan& plan = level_of<Plan>(state, "--emit takes a plan: --schedule makes it");
   CppSources sources = print_cpp_artifact(plan, artifact_options(options, cpu_target(options)));
   if (form == "cpp") return sources;
-  if (form != "kernels") throw UserError("--emit takes cpp or kernels, not '" + form + "'");
+  if (form == "cuda") return Text{print_cuda_program(plan).text};
+  if (form == "cuda-kernels") {
+    const CudaProgram cuda = print_cuda_program(plan);
+    return Text{cuda.text.substr(cuda.kernels_begin)};
+  }
+  if (form != "kernels")
+    throw UserError("--emit takes cpp, kernels, cuda or cuda-kernels, not '" + form + "'");
   Text kernels;
   for (const CppSource& unit : sources.units) {
     kernels.text += unit.text.substr(unit.kernels_begin, unit.kernels_end - unit.kernels_begin);
@@ -95,7 +102,9 @@ constexpr OptStep kSteps[] = {
     {"--verify", nullptr, "Check the invariants of a graph, a program or a plan", verify},
     {"--lower", nullptr, "Graph to program", lower},
     {"--schedule", nullptr, "Program to plan", schedule},
-    {"--emit", "FORM", "Plan to C++: cpp is all of it, kernels the kernels alone", emit},
+    {"--emit", "FORM",
+     "Plan to C++: cpp is all of it, kernels the kernels alone; cuda and cuda-kernels for a GPU",
+     emit},
     {"--compile", nullptr, "Graph to shared library, as the driver does it, passes included",
      compile},
     {"--run", nullptr, "Run a program in the interpreter, or what --compile made", run},

@@ -150,7 +150,7 @@ std::string run_on_pattern(const Executable& graph) {
   const auto blocks = std::make_shared<BlockPool>();
   ThreadPool threads(kThreads);
   NativeRun run(blocks, threads);
-  const int status = graph.run(run.host(), frame, *blocks);
+  const int status = graph.run(run.host(), frame, blocks.get());
   if (status != LITZ_OK) {
     return "status " + std::to_string(status) + ": " + run.message() + "\n";
   }

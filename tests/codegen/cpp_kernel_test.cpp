@@ -73,11 +73,8 @@ TEST(HoistedChecks, AskWhetherTheirLoopRuns) {
     return print_cpp_kernel(*plan.program, plan.kernels[KernelId(0)], prelude, PreludeTarget{})
         .text;
   };
-  EXPECT_NE(kernel_text("0").find(" == 0 && (n0 > 0)) "),
-            std::string::npos)
-      << kernel_text("0");
-  EXPECT_NE(kernel_text("2").find(" == 0) "), std::string::npos)
-      << kernel_text("2");
+  EXPECT_NE(kernel_text("0").find(" == 0 && (n0 > 0)) "), std::string::npos) << kernel_text("0");
+  EXPECT_NE(kernel_text("2").find(" == 0) "), std::string::npos) << kernel_text("2");
 }
 
 }  // namespace

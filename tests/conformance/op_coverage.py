@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs PyTorch's own samples of ops (OpInfo) through torch.compile and says what became of every ATen op.
+"""Runs PyTorch's own samples of ops (OpInfo) through torch.compile and says what became of each op.
 
-Each sample runs in inference and, where the op has gradients, in training, and is compared with eager. With --write
-the ATen ops that occurred are listed in docs/operators.md: compiled by Litz, a library call on purpose, or a fallback.
+Each sample runs in inference and, where the op has gradients, in training, and is compared with eager. An op is
+compiled, where all its ATen ops are kernels of Litz or library calls on purpose, or a fallback, or wrong.
 
-    op_coverage.py                        all ops, a few samples each
-    op_coverage.py --ops gather,scatter   these, one line a sample with -v
-    op_coverage.py --write                and write docs/operators.md
+    op_coverage.py                            all ops, a few samples each
+    op_coverage.py --ops gather,scatter -v    these, with every reason and difference
+    op_coverage.py --interpret                without a C++ compiler, quicker
 
 Exits with 1 where a result was wrong or Litz failed.
 """
@@ -24,10 +24,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
 # Families that no compiler of loops is asked for: they are library calls by nature, or are not of strided tensors.
 SKIPPED = ("fft.", "jiterator", "linalg.", "masked.", "signal.", "sparse.", "torch.ops.")
 DTYPES = ("float32", "bfloat16", "int64", "uint8", "bool")
@@ -221,40 +219,6 @@ def in_a_process(index: int, samples: int, limit: float) -> Outcome:
             return Outcome(op_db[index].name, wrong=["the process died"])
 
 
-def page(outcomes: list[Outcome]) -> str:
-    """The table of ATen ops as Markdown."""
-    native: collections.Counter = collections.Counter()
-    library: collections.Counter = collections.Counter()
-    fallback: dict[str, collections.Counter] = {}
-    for outcome in outcomes:
-        native.update(outcome.native)
-        library.update(outcome.library)
-        for op, reasons in outcome.fallback.items():
-            fallback.setdefault(op, collections.Counter()).update(reasons)
-    ops = sorted({*native, *library, *fallback})
-    lines = [
-        "# Operators",
-        "",
-        "Written by `tests/conformance/op_coverage.py --write`, which runs a few of PyTorch's own samples (OpInfo) of each op",
-        "through `torch.compile(backend=\"litz\")`, in inference and training, and compares the results with eager. Listed are",
-        "the ATen ops that this brought to Litz: *compiled* into its own kernels, a *library* call on purpose, or a *fallback*",
-        "to PyTorch because there is no lowering, or none for some arguments or dtypes.",
-        "",
-        f"{sum(1 for op in ops if op not in fallback and op not in library)} compiled always, "
-        f"{sum(1 for op in ops if op in fallback and op in native)} compiled or fallback, "
-        f"{sum(1 for op in ops if op in fallback and op not in native)} fallback, "
-        f"{sum(1 for op in ops if op in library)} library.",
-        "",
-        "| op | how it runs | fallback because |",
-        "|---|---|---|",
-    ]
-    for op in ops:
-        ways = [way for way, counted in (("compiled", native), ("library", library), ("fallback", fallback)) if op in counted]
-        reasons = "; ".join(sorted(fallback.get(op, ())))
-        lines.append(f"| `{op.removeprefix('aten::')}` | {', '.join(ways)} | {reasons} |")
-    return "\n".join(lines) + "\n"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ops", default="", help="names of OpInfos, separated by commas (default: all)")
@@ -263,7 +227,6 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("-v", "--verbose", action="store_true", help="print every reason and difference")
     parser.add_argument("--interpret", action="store_true", help="lower only, and run the interpreter: quicker")
-    parser.add_argument("--write", action="store_true", help="write docs/operators.md")
     arguments = parser.parse_args()
 
     warnings.simplefilter("ignore")
@@ -288,8 +251,6 @@ def main() -> int:
                     print(f"    eager: {reason}")
     verdicts = collections.Counter(outcome.verdict for outcome in outcomes)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())), f"of {len(outcomes)} ops")
-    if arguments.write:
-        PAGE.write_text(page(outcomes))
     return 1 if verdicts["wrong"] else 0
 
 

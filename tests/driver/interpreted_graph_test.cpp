@@ -68,7 +68,7 @@ TEST(InterpretedGraph, RunsThroughTheHost) {
   }
   ASSERT_EQ(check_inputs(graph->table(), frame), "");
   NativeRun run(blocks, threads);
-  ASSERT_EQ(graph->run(run.host(), frame, *blocks), LITZ_OK) << run.message();
+  ASSERT_EQ(graph->run(run.host(), frame, blocks.get()), LITZ_OK) << run.message();
   const auto* z = static_cast<const float*>(frame.output_tensors[0].data);
   for (int i = 0; i < 6; ++i) EXPECT_EQ(z[i], 2 * x[i]);
   for (float value : y) EXPECT_EQ(value, 1);
@@ -101,7 +101,7 @@ TEST(InterpretedGraph, ChecksExtentsThatAreExpressions) {
   frame.inputs[0] = {.kind = LITZ_INT, .count = 0, .u = {.i = 2}};
   ASSERT_EQ(check_inputs(graph->table(), frame), "");
   NativeRun run(blocks, threads);
-  EXPECT_NE(graph->run(run.host(), frame, *blocks), LITZ_OK);
+  EXPECT_NE(graph->run(run.host(), frame, blocks.get()), LITZ_OK);
   EXPECT_NE(run.message().find("input y"), std::string::npos) << run.message();
 }
 

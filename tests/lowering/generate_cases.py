@@ -319,6 +319,17 @@ def joins(cases):
             lambda g, s: aten.replication_pad2d_backward(g, s[:, :, :2], [2, 1, 4, 1]),
             lambda g, s: aten.replication_pad3d_backward(g[None], s[None, :, :1, :3], [2, 1, 4, 0, 1, 1]),
         ]), grad, torch.zeros(2, 3, 7, 6, dtype=dtype), close=True)
+    for dtype in (F32, F64):
+        picture = (torch.arange(72) % 13 - 6).view(1, 2, 6, 6).to(dtype)
+        windows = ((2, 1, 0, 1), ((3, 2), 1, (1, 0), (2, 1)), (2, 2, 1, 3), ((6, 1), 1, 0, 1))
+        columns = [torch.nn.functional.unfold(picture + k, *w) for k, w in enumerate(windows)]
+        cases.add(f"windows as columns {DTYPES[dtype]}", many([
+            *[lambda a, *c, w=w: torch.nn.functional.unfold(a, *w) for w in windows],
+            lambda a, *c: torch.nn.functional.unfold(a[0], 2),
+            *[lambda a, *c, k=k, w=w: torch.nn.functional.fold(c[k], (6, 6), *w)
+              for k, w in enumerate(windows)],
+            lambda a, *c: torch.nn.functional.fold(c[0][0], (6, 6), 2),
+        ]), picture, *columns, close=True)
     cases.add("rearrangements", many([
         lambda a: a.repeat(1, 1, 2, 3), lambda a: a.repeat(2, 1, 1, 1, 1), lambda a: a.flip(2, 3),
         lambda a: a.roll(1), lambda a: a.roll((1, -2), (1, 3)), lambda a: a.tile(2, 1),

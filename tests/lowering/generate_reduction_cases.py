@@ -299,6 +299,10 @@ def indexing(cases):
             lambda a, m, v: a.index_put([m[:, :, 0]], v[:3]),
             lambda a, m, v: a.index_put([m[:, 0, 0]], a[0]),
             lambda a, m, v: a.index_put([m[:, 0, 0]], a[:1, :, :1]),
+            *([] if dtype is BOOL else [
+                lambda a, m, v: aten.masked_scatter_backward(a, m, [70]),
+                lambda a, m, v: aten.masked_scatter_backward(a, m[0], [7, 10]),
+            ]),
         ]), a, numbers(BOOL, 4, 5, 3), v)
 
 

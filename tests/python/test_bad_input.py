@@ -245,7 +245,7 @@ def test_a_full_disk(tmp_path, small_disk):
 
 def test_a_full_disk_and_a_full_temporary_folder(tmp_path, small_disk, monkeypatch):
     disk = tmp_path / "disk"
-    small_disk(disk, "size=40k,mode=700")
+    small_disk(disk, "size=20k,mode=700")
     monkeypatch.setenv("TMPDIR", str(disk))
     graph, said = run(cache_dir=str(disk / "cache"))
     assert graph.interpreted

@@ -108,6 +108,47 @@ def test_integer_division_by_zero_raises(fn: Callable, dtype: torch.dtype, backe
     compare(compiled(x, torch.ones(40, dtype=dtype)), fn(x, torch.ones(40, dtype=dtype)))
 
 
+@pytest.mark.parametrize("fn", [
+    lambda a, b: (a // b)[3:7] + 1,
+    lambda a, b: (a // b).flip(0)[:4] * 2,
+    lambda a, b: (a // b)[::4].sum(),
+    lambda a, b: F.pad(a // b, (-2, -10)) + 1,
+    lambda a, b: torch.where(b != 0, a // b, a),
+    lambda a, b: torch.cat([(a // b)[:2], a]) + 1,
+], ids=["slice", "flip", "strided-sum", "cropped", "where", "cat"])
+def test_every_element_is_checked_whoever_reads_it(fn: Callable, backend: str) -> None:
+    a = torch.arange(16)
+    b = torch.ones(16, dtype=torch.int64)
+    check(fn, a, b, backend=backend)
+    b[15] = 0
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        fn(a, b)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.compile(fn, backend=backend)(a, b)
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x, b: x // b,
+    lambda x, b: (x // b).sum(1),
+    lambda x, b: (x // b).sum(1) + b[:, 0],
+], ids=["pointwise", "sum", "sum-and-more"])
+def test_a_divisor_of_no_element_is_not_checked(fn: Callable, backend: str) -> None:
+    check(fn, torch.zeros(4, 0, dtype=torch.int64), torch.zeros(4, 1, dtype=torch.int64), backend=backend)
+
+
+@pytest.mark.parametrize("fn", [
+    lambda w, i: w[i] + 1,
+    lambda w, i: F.embedding(i, w) + 1,
+    lambda w, i: w.index_select(0, i) + 1,
+], ids=["index", "embedding", "index_select"])
+def test_there_is_no_index_into_nothing(fn: Callable, backend: str) -> None:
+    w, i = torch.randn(0, 3), torch.tensor([0, 1])
+    with pytest.raises((IndexError, RuntimeError)):
+        fn(w, i)
+    with pytest.raises((IndexError, RuntimeError)):
+        torch.compile(fn, backend=backend)(w, i)
+
+
 def test_true_division_by_zero(backend: str) -> None:
     check(lambda a, b: (a / b, a.float() // b, torch.remainder(a.float(), b)), values(40, torch.int32), torch.zeros(40, dtype=torch.int32), backend=backend)
 

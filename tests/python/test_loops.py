@@ -150,3 +150,16 @@ def test_training_batch_norm_walks_memory_in_order() -> None:
     got = torch.compile(module, backend="litz")(x)
     torch.testing.assert_close(got.double(), expected(x.double()), rtol=2e-6, atol=2e-6)
     torch.testing.assert_close(module.running_var.double(), expected.running_var, rtol=3e-7, atol=0)
+
+
+def test_elements_looked_up_by_a_bool() -> None:
+    """The C++ compiler's own vectoriser makes wrong code of this loop."""
+    x = torch.arange(7).reshape(1, 7) % 3 != 1
+    table = torch.arange(10, 17, dtype=torch.uint8)
+    check(lambda x, t: t[torch.remainder(x.to(torch.uint8).to(torch.int64), 7)], x, table)
+    check(lambda x, t: t.half()[x.to(torch.int64)], x, table)
+
+
+def test_columns_without_elements() -> None:
+    check(lambda x: torch.all(x, dim=[0, 1, 2], keepdim=True).float() + 1, torch.zeros(5, 0, 3, 17))
+    check(lambda x: x.sum((0, 1, 2)) + 1, torch.zeros(5, 3, 0, 40))

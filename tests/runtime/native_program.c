@@ -1,5 +1,5 @@
-/* A C program that runs a compiled graph: add_relu.c, given as its argument. There is no Python and
- * no PyTorch in the process. */
+/* A C program that runs a compiled graph: add_relu.c, given as its first argument. The second is
+ * on_device.c, which it cannot run. There is no Python and no PyTorch in the process. */
 #include <litz/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,8 +79,8 @@ static void check_rejections(LitzRuntime* runtime, LitzModule* module, float* a)
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    fprintf(stderr, "usage: %s ARTIFACT\n", argv[0]);
+  if (argc != 3) {
+    fprintf(stderr, "usage: %s ARTIFACT ON_DEVICE\n", argv[0]);
     return 2;
   }
   float* a = malloc(kLength * sizeof *a);
@@ -101,6 +101,8 @@ int main(int argc, char** argv) {
   check_results(module, a, b, 0);
   check_results(module, a, b, 1);
   check_rejections(runtime, module, a);
+  expect(litz_load(runtime, argv[2], &error) == NULL, "a graph for a device is refused");
+  expect(strstr(error.message, "compiled for a device (sm_90)") != NULL, "the message says why");
   litz_runtime_destroy(runtime);
   check_results(module, a, b, kLength);
   litz_unload(module);

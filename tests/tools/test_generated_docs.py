@@ -4,12 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_of_options_is_up_to_date() -> None:
+@pytest.mark.parametrize("page", ["options", "operators"])
+def test_the_page_is_up_to_date(page: str) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "generate_options_doc.py", "--check"],
+        [sys.executable, ROOT / "tools" / f"generate_{page}_doc.py", "--check"],
         capture_output=True,
         text=True,
     )

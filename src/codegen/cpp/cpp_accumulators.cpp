@@ -240,6 +240,29 @@ std::string Accumulator::finish(CppBody& body) {
   return result;
 }
 
+// ---- groups of threads ----
+
+std::vector<std::pair<std::string, std::string>> Accumulator::total_variables(
+    const std::string& suffix) const {
+  std::vector<std::pair<std::string, std::string>> variables = {{scalar_type(), name(suffix)}};
+  if (is_arg()) variables.emplace_back("i64", position_name(suffix));
+  return variables;
+}
+
+void Accumulator::begin_total(IndentedBuffer& out, const std::string& suffix,
+                              const std::string& finished) {
+  if (!is_arg()) {
+    out.line(scalar_type() + " " + name(suffix) + " = " + finished + ";");
+    return;
+  }
+  out.line(scalar_type() + " " + name(suffix) + " = " + name("") + ";");
+  out.line("i64 " + position_name(suffix) + " = " + finished + ";");
+}
+
+std::string Accumulator::total_name(const std::string& suffix) const {
+  return is_arg() ? position_name(suffix) : name(suffix);
+}
+
 // ---- arrays ----
 
 void Accumulator::declare_array(IndentedBuffer& out, int64_t elements, const std::string& suffix) {
@@ -306,7 +329,7 @@ std::string Accumulator::update_array(CppBody& body, const std::string& suffix,
   const DType memory = is_bool() ? DType::kBool : dtype_;
   const std::string at = name(suffix) + " + (" + element + ")";
   const std::string old = body.fresh("o");
-  const std::string updated = body.fresh("n");
+  const std::string updated = body.fresh("up");
   body.out().line("const " + vector_type() + " " + old + " = " + prelude_->load(memory, lanes_) +
                   "(" + at + ");");
   if (!is_arg()) {

@@ -29,6 +29,13 @@ class Accumulator {
   void merge(CppBody& body, const std::string& into, const std::string& from);
   std::string finish(CppBody& body);  // name of the scalar result
 
+  // ---- of a group of GPU threads: scalars, of an arg-reduction a value and a position ----
+  // Type and name of each variable; with the suffix of registers or of anything else.
+  std::vector<std::pair<std::string, std::string>> total_variables(const std::string& suffix) const;
+  // Declares them, starting from what finish() of the thread's own accumulator returned.
+  void begin_total(IndentedBuffer& out, const std::string& suffix, const std::string& finished);
+  std::string total_name(const std::string& suffix) const;
+
   // ---- in an array, one element per lane of the tile ----
   void declare_array(IndentedBuffer& out, int64_t elements, const std::string& suffix = "");
   void fill_array(IndentedBuffer& out, const std::string& suffix = "");

@@ -26,7 +26,9 @@ struct KernelFunction {
   std::string comment;
 };
 
-std::string comment_of(const Kernel& kernel) {
+}  // namespace
+
+std::string origins_comment(const Kernel& kernel) {
   std::string text = "//";
   for (const std::string& origin : kernel.origins) {
     // The node's name; the user's line would make the text differ from machine to machine.
@@ -36,8 +38,6 @@ std::string comment_of(const Kernel& kernel) {
   }
   return text;
 }
-
-}  // namespace
 
 CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& options) {
   Prelude prelude(options.target);
@@ -53,14 +53,14 @@ CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& option
     const auto [found, added] = known.emplace(std::move(printed.text), functions.size());
     if (added)
       functions.push_back(
-          {"k" + std::to_string(functions.size()), found->first, comment_of(kernel)});
+          {"k" + std::to_string(functions.size()), found->first, origins_comment(kernel)});
     const std::string& name = functions[found->second].name;
     calls.push_back(
         {name, std::move(printed.buffers), std::move(printed.symbols), printed.checks_values});
     sources.kernels.push_back(name);
   }
 
-  const CppRun run = print_cpp_run(plan, calls, prelude, options.description);
+  const CppRun run = print_cpp_run(plan, calls, prelude, {options.description, false});
   sources.extern_ops = run.extern_ops;
 
   // Functions go to the unit that has the least text so far; the first one starts with the entry

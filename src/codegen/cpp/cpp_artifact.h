@@ -20,11 +20,15 @@ struct CppSource {
 };
 
 struct CppSources {
-  std::vector<CppSource> units;  // the first one has the entry points
+  std::vector<CppSource> units;   // the first one has the entry points
+  std::vector<CppSource> beside;  // for other compilers, to be kept with them
   std::vector<std::string>
       kernels;  // function called for each kernel of the plan; equal kernels share one
   std::vector<OperationId> extern_ops;  // what LitzHost::call's `op` stands for
 };
+
+// "// add relu ...": the graph's nodes that a kernel came from.
+std::string origins_comment(const Kernel& kernel);
 
 struct CppArtifactOptions {
   PreludeTarget target;

@@ -107,6 +107,8 @@ CppBody::Scope& CppBody::scope_for(LoopMask depends) {
 }
 
 std::string CppBody::fresh(std::string_view stem) {
+  // u8, i32 and f64 are types.
+  LITZ_CHECK(stem != "u" && stem != "i" && stem != "f", "a name that may be a type's");
   return std::string(stem) + std::to_string(next_++);
 }
 
@@ -582,11 +584,11 @@ void CppBody::store(const KernelStore& store) {
   const auto offset_text = [&](const std::function<std::string(Expr)>& scalar_of) {
     return runtime_offset(store.offset, store.runtime_indices, scalar_of);
   };
+  const PreludeFn fn = store.mode == StoreMode::kAdd   ? PreludeFn::kAdd
+                       : store.mode == StoreMode::kMul ? PreludeFn::kMul
+                       : store.mode == StoreMode::kMin ? PreludeFn::kMin
+                                                       : PreludeFn::kMax;
   const auto combine = [&](const std::string& old, const std::string& value, int lanes) {
-    const PreludeFn fn = store.mode == StoreMode::kAdd   ? PreludeFn::kAdd
-                         : store.mode == StoreMode::kMul ? PreludeFn::kMul
-                         : store.mode == StoreMode::kMin ? PreludeFn::kMin
-                                                         : PreludeFn::kMax;
     return call(prelude_.function(fn, register_dtype(dtype), lanes), {old, value});
   };
   if (lanes_ == 1) {
@@ -594,6 +596,10 @@ void CppBody::store(const KernelStore& store) {
     const std::string at = address(store.buffer, offset_text([&](Expr e) { return scalar(e); }));
     if (store.mode != StoreMode::kStore) {
       LITZ_CHECK(!is_bool, "a scatter of bools only stores");
+      if (prelude_.has_atomics()) {
+        out().line(call(prelude_.atomic(fn, dtype), {at, value}) + ";");
+        return;
+      }
       const std::string old = is_half(dtype) ? call(prelude_.load(dtype, 1), {at}) : "*" + at;
       value = combine(old, value, 1);
     }

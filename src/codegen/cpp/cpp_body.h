@@ -96,6 +96,9 @@ class CppBody {
   void define_vector(Expr e, std::string name) {
     scopes_.back().values[e] = {std::move(name), true, 0};
   }
+  void define_scalar(Expr e, std::string name) {
+    scopes_.back().values[e] = {std::move(name), false, 0};
+  }
   // A contiguous load of whole vectors along another loop than the vector loop, at the positions
   // bound in this scope.
   std::string load_along(Expr load, int lanes);

@@ -23,8 +23,12 @@ constexpr const char* kPlainFunction = R"(
 #endif
 )";
 
-// What runs after a library op: its result gets the layout that the kernels were compiled for.
-constexpr const char* kHelpers = R"(
+constexpr const char* kCopyOnDevice = R"(
+static int copy_tensor(const LitzHost* host, const LitzTensor* from, LitzTensor* to, i64) {
+  return host->copy(host->self, from, to);
+}
+)";
+constexpr const char* kCopyInMemory = R"(
 static void copy_strided(char* to, const i64* to_strides, const char* from, const i64* from_strides,
                          const i64* sizes, i32 ndim, i64 bytes) {
   if (ndim == 0) {
@@ -37,6 +41,14 @@ static void copy_strided(char* to, const i64* to_strides, const char* from, cons
   }
 }
 
+static int copy_tensor(const LitzHost*, const LitzTensor* from, LitzTensor* to, i64 bytes) {
+  copy_strided((char*)to->data, to->strides, (const char*)from->data, from->strides, to->sizes, to->ndim, bytes);
+  return 0;
+}
+)";
+
+// What runs after a library op: its result gets the layout that the kernels were compiled for.
+constexpr const char* kExpectLayout = R"(
 static int expect_layout(const LitzHost* host, LitzTensor* tensor, const i64* sizes, const i64* strides, i32 ndim,
                          i32 dtype, i64 bytes, bool copy, const char* message) {
   if (tensor->handle == 0 || tensor->ndim != ndim || tensor->dtype != dtype) {
@@ -58,13 +70,11 @@ static int expect_layout(const LitzHost* host, LitzTensor* tensor, const i64* si
     copied.sizes = sizes;
     copied.strides = strides;
     copied.handle = 0;
-    const int status = host->allocate(host->self, &copied);
-    if (status != 0) return status;
-    if (!empty) {
-      copy_strided((char*)copied.data, strides, (const char*)tensor->data, tensor->strides, sizes, ndim, bytes);
-    }
+    int status = host->allocate(host->self, &copied);
+    if (status == 0 && !empty) status = copy_tensor(host, tensor, &copied, bytes);
     host->release(host->self, tensor);
     *tensor = copied;
+    if (status != 0) return status;
   }
   tensor->sizes = sizes;
   tensor->strides = strides;
@@ -79,12 +89,12 @@ std::string dtype_text(DType dtype) { return text(static_cast<int64_t>(dtype)); 
 class RunPrinter {
  public:
   RunPrinter(const Plan& plan, const std::vector<KernelCall>& calls, Prelude& prelude,
-             const std::string& description)
+             const CppRunOptions& options)
       : plan_(plan),
         program_(*plan.program),
         calls_(calls),
         prelude_(prelude),
-        description_(description),
+        options_(options),
         binding_(bind_symbols(program_)),
         body_(2) {}
 
@@ -93,7 +103,8 @@ class RunPrinter {
     CppRun out;
     IndentedBuffer t;
     t.line(kPlainFunction);
-    t.line(kHelpers);
+    t.line(options_.on_device ? kCopyOnDevice : kCopyInMemory);
+    t.line(kExpectLayout);
     for (const std::string& line : statics_) t.line(line);
     print_symbol_reader(t);
     print_workspace(t);
@@ -155,9 +166,15 @@ class RunPrinter {
     t.open("static i64 workspace_bytes(const LitzValue* inputs) {");
     t.line("i64 s[" + text(symbol_slots()) + "];");
     t.line("read_symbols(inputs, s);");
-    t.line("return " + index(plan_.workspace_bytes) + ";");
+    t.line("return " + index(scratch_offset() + options_.scratch_bytes) + ";");
     t.close();
     t.line("");
+  }
+
+  // Where scratch memory begins in the workspace.
+  Index scratch_offset() const {
+    if (options_.scratch_bytes == 0) return plan_.workspace_bytes;
+    return ceil_div(plan_.workspace_bytes, program_.indices().constant(256)) * 256;
   }
 
   int64_t symbol_slots() const {
@@ -205,7 +222,7 @@ class RunPrinter {
       case Storage::Kind::kInput:
         return "(char*)inputs[" + text(s.number) + "].u.tensor->data";
       case Storage::Kind::kConstant:
-        return "(char*)" + constant_bytes(id);
+        return options_.on_device ? device_constant(id) : "(char*)" + constant_bytes(id);
       case Storage::Kind::kWorkspace:
         return "(ws + " + index(s.offset_bytes) + ")";
       case Storage::Kind::kOutput:
@@ -215,6 +232,18 @@ class RunPrinter {
         break;
     }
     LITZ_CHECK(false, "buffer " + program_.buffer(id).name + " is used and has no storage");
+  }
+
+  // The host's copy on the device, asked for where the run starts.
+  std::string device_constant(BufferId id) {
+    const std::string bytes = constant_bytes(id);
+    const std::string name = "device_" + bytes;
+    if (device_constants_.emplace(id.value, true).second) {
+      tensor_lines_.push_back("void* " + name + " = 0;");
+      tensor_lines_.push_back("if ((status = host->constant(host->self, " + bytes + ", sizeof " +
+                              bytes + ", &" + name + ")) != 0) return status;");
+    }
+    return "(char*)" + name;
   }
 
   std::string constant_bytes(BufferId id) {
@@ -302,9 +331,14 @@ class RunPrinter {
 
   void call_kernel(const KernelCall& call, const Kernel& kernel) {
     std::string line = call.function + "(host, &status";
+    if (options_.on_device) line += ", ws + " + index(scratch_offset());
     for (BufferId id : call.buffers) line += ", " + pointer(id);
     for (Index symbol : call.symbols) line += ", " + index(symbol);
     body_.line(line + ");");
+    if (options_.on_device) {
+      body_.line("if (status != 0) break;");
+      return;
+    }
     if (!call.checks_values) return;
     body_.open("if (status != 0) {");
     const std::string where = kernel.origins.empty() ? "a kernel" : kernel.origins.back();
@@ -474,9 +508,8 @@ class RunPrinter {
         body_.line("{");
         body_.line("  const LitzTensor from = " + name + ";");
         body_.line("  if ((status = host->allocate(host->self, &" + name + ")) != 0) break;");
-        body_.line("  copy_strided((char*)" + name + ".data, " + name +
-                   ".strides, (const char*)from.data, from.strides, from.sizes, from.ndim, " +
-                   text(size_of(view->dtype)) + ");");
+        body_.line("  if ((status = copy_tensor(host, &from, &" + name + ", " +
+                   text(size_of(view->dtype)) + ")) != 0) break;");
         body_.line("}");
       } else {
         const std::string base = s.kind == Storage::Kind::kInput
@@ -585,15 +618,15 @@ class RunPrinter {
            text(static_cast<int64_t>(program_.outputs.size())) + ", " +
            text(static_cast<int64_t>(extern_ops_.size())) + ", " +
            text(static_cast<int64_t>(binding_.sources.size())) + ", input_specs, extern_ops,");
-    t.line("  " + cpp_string_literal(description_) + ", workspace_bytes, run, " +
-           text(shapes_count_) + "};");
+    t.line("  " + cpp_string_literal(options_.description) + ", workspace_bytes, run, " +
+           text(shapes_count_) + ", " + (options_.on_device ? "&device_code" : "0") + "};");
   }
 
   const Plan& plan_;
   const Program& program_;
   const std::vector<KernelCall>& calls_;
   Prelude& prelude_;
-  const std::string& description_;
+  const CppRunOptions& options_;
   SymbolBinding binding_;
   IndentedBuffer body_;
   std::vector<std::string> statics_;
@@ -604,6 +637,7 @@ class RunPrinter {
   std::map<std::string, std::string> value_arrays_;
   std::map<std::string, int64_t> shape_slots_;
   std::map<uint32_t, bool> constants_;
+  std::map<uint32_t, bool> device_constants_;
   std::vector<std::vector<uint32_t>> dying_;
   std::vector<OperationId> extern_ops_;
   int64_t shapes_count_ = 0;
@@ -613,8 +647,8 @@ class RunPrinter {
 }  // namespace
 
 CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, Prelude& prelude,
-                     const std::string& description) {
-  return RunPrinter(plan, calls, prelude, description).print();
+                     const CppRunOptions& options) {
+  return RunPrinter(plan, calls, prelude, options).print();
 }
 
 }  // namespace litz

@@ -23,8 +23,15 @@ struct CppRun {
   std::vector<OperationId> extern_ops;
 };
 
+struct CppRunOptions {
+  std::string description;  // JSON, becomes LitzArtifact::description
+  // Kernels and memory are a device's: the text before the entry points defines `device_code`.
+  bool on_device = false;
+  int64_t scratch_bytes = 0;  // behind the plan's workspace, for one kernel at a time
+};
+
 // The prelude gets the functions that the text uses.
 CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, Prelude& prelude,
-                     const std::string& description);
+                     const CppRunOptions& options);
 
 }  // namespace litz

@@ -173,7 +173,8 @@ bool supports(PreludeFn fn, DType dtype) {
 }
 
 Prelude::Prelude(const PreludeTarget& target) : target_(target) {
-  LITZ_CHECK(target.vector_bytes == 16 || (target.vector_bytes == 32 && target.avx2) ||
+  LITZ_CHECK(target.cuda || target.vector_bytes == 16 ||
+                 (target.vector_bytes == 32 && target.avx2) ||
                  (target.vector_bytes == 64 && target.avx512 && target.avx2),
              "vector width " + std::to_string(target.vector_bytes) + " needs its instruction set");
 }
@@ -189,7 +190,7 @@ std::string Prelude::type(DType dtype, int lanes) {
   if (is_pack(bytes_of(dtype), lanes)) {
     const std::string half = type(dtype, lanes / 2);
     if (defined_.insert("litz_pack").second) {
-      types_ += kPack;
+      types_ += target_.cuda ? prelude::cuda_pack() : kPack;
       if (defined_.contains("select")) body_ += kSelectPack;
     }
     types_ += "typedef litz_pack<" + half + "> " + name + ";\n";
@@ -299,7 +300,8 @@ std::string Prelude::require(std::string_view name, DType dtype, int lanes) {
     return own;
   }
   const Shape shape{dtype, lanes};
-  std::string text = prelude::memory_fragment(target_, name, shape);
+  std::string text = target_.cuda ? prelude::cuda_fragment(name, shape) : "";
+  if (text.empty()) text = prelude::memory_fragment(target_, name, shape);
   if (text.empty()) {
     if (dtype == DType::kFloat32) text = prelude::float32_fragment(target_, name);
     if (dtype == DType::kFloat64) text = prelude::float64_fragment(target_, name);
@@ -342,6 +344,8 @@ std::string Prelude::pack_definition(std::string_view name, const std::string& o
            "(x.a, x.b)); }\n";
   }
   const std::string half = require(name, dtype, lanes / 2);
+  if (target_.cuda && (name == "load" || name == "store"))
+    return prelude::cuda_pack_access(name, half, Shape{dtype, lanes});
   if (name == "load") {
     return head + value + " " + own + "(const void* p) { return {" + half + "(p), " + half +
            "((const char*)p + " + half_bytes + ")}; }\n";
@@ -418,8 +422,11 @@ std::string Prelude::require_conversion(std::string_view name, DType from, DType
                 half + "(" + half_of("x", from, lanes, true) + ")", to, lanes) +
            ";\n}\n";
   } else {
-    text = expand(prelude::convert_fragment(target_, name, Shape{from, lanes}, to), own, name, from,
-                  lanes);
+    std::string fragment =
+        target_.cuda ? prelude::cuda_convert_fragment(name, Shape{from, lanes}, to) : "";
+    if (fragment.empty())
+      fragment = prelude::convert_fragment(target_, name, Shape{from, lanes}, to);
+    text = expand(fragment, own, name, from, lanes);
   }
   body_ += text;
   return own;
@@ -591,12 +598,33 @@ std::string Prelude::reduce_or(DType dtype, int lanes) {
   return require("reduce_or", dtype, lanes);
 }
 
+std::string Prelude::atomic(PreludeFn fn, DType memory) {
+  const std::string own =
+      "atomic_" + std::string(to_string(fn)) + "_" + std::string(litz::to_string(memory));
+  const DType storage = storage_dtype(memory);
+  const std::string load =
+      is_half(memory) ? require("from_" + std::string(litz::to_string(memory)), DType::kUInt16, 1)
+                      : "";
+  const std::string store =
+      is_half(memory) ? require("bits_" + std::string(litz::to_string(memory)), DType::kFloat32, 1)
+                      : "";
+  const std::string combine = function(fn, memory, 1);
+  if (!defined_.contains("litz_atomic")) {
+    defined_.insert("litz_atomic");
+    body_ += prelude::cuda_atomic_helper();
+  }
+  return define(own,
+                prelude::cuda_atomic(own, combine, load, store, type(memory, 1), type(storage, 1)));
+}
+
 std::string Prelude::transpose(DType dtype, int lanes) {
   LITZ_CHECK(bytes_of(dtype) >= 4 && lanes > 1 && !is_pack(bytes_of(dtype), lanes),
              "transpose of " + shape_name(dtype, lanes));
   return require("transpose", dtype, lanes);
 }
 
-std::string Prelude::text() const { return std::string(kHeader) + types_ + body_; }
+std::string Prelude::text() const {
+  return std::string(target_.cuda ? prelude::cuda_header() : kHeader) + types_ + body_;
+}
 
 }  // namespace litz

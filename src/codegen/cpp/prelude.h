@@ -40,6 +40,8 @@ struct PreludeTarget {
   bool f16c = false;
   bool avx512 = false;    // F, BW, DQ and VL together
   int vector_bytes = 16;  // width of a native vector: 16, 32 (needs avx2) or 64 (needs avx512)
+  // CUDA C++ instead, in which every vector is a pack of scalars; the other fields have no meaning.
+  bool cuda = false;
 };
 
 // X(enumerator, spelling, operands, meaning). Floats: F32 and F64 (F16 and BF16 compute as F32; the
@@ -164,6 +166,10 @@ class Prelude {
   std::string all(int bytes, int lanes);
   // M name(i64 n): the first n lanes are true.
   std::string first_lanes(int bytes, int lanes);
+  // Whether a read-modify-write store needs atomic() because threads may share the element.
+  bool has_atomics() const { return target_.cuda; }
+  // void name(void* p, T x): the element becomes fn(element, x), in the memory's dtype.
+  std::string atomic(PreludeFn fn, DType memory);
   // "select": T select(M m, T x, T y), any T whose lanes are as wide as M's.
   std::string select();
 
@@ -192,7 +198,9 @@ class Prelude {
   std::string join(std::string_view low, std::string_view high, DType dtype, int lanes);
   std::string load_like(std::string_view name, DType memory, int lanes);
   std::string store_like(std::string_view name, DType memory, int lanes);
-  bool is_pack(int bytes, int lanes) const { return bytes * lanes > target_.vector_bytes; }
+  bool is_pack(int bytes, int lanes) const {
+    return lanes > 1 && (target_.cuda || bytes * lanes > target_.vector_bytes);
+  }
 
   PreludeTarget target_;
   std::set<std::string, std::less<>> defined_;

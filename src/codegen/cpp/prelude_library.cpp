@@ -63,7 +63,7 @@ LITZ_INLINE f32 @N(f32 x) {
 // psi(x) = psi(x + 1) - 1/x up to 10, then the asymptotic series; psi(1 - x) - pi / tan(pi x) below
 // 0.
 constexpr std::string_view kDigamma = R"(
-static f64 @N(f64 x) {
+LITZ_COLD f64 @N(f64 x) {
   if (x == 0.0) return __builtin_copysign(__builtin_inf(), -x);
   f64 r = 0.0;
   if (x < 0.0) {
@@ -89,7 +89,7 @@ static f64 @N(f64 x) {
 // A closed form good to 3 digits (Winitzki), then two steps of Halley's method, whose error is
 // cubed each time. Near 1 it solves erfc(y) = 1 - |x|, which has no cancellation.
 constexpr std::string_view kErfinv = R"(
-static f64 @N(f64 x) {
+LITZ_COLD f64 @N(f64 x) {
   const f64 a = __builtin_fabs(x);
   if (!(a < 1.0)) return a == 1.0 ? __builtin_copysign(__builtin_inf(), x) : __builtin_nan("");
   const f64 l = __builtin_log1p(-a * a);

@@ -1,0 +1,701 @@
+#include "codegen/cuda/cuda_kernel.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "codegen/cpp/cpp_accumulators.h"
+#include "codegen/cpp/cpp_body.h"
+#include "codegen/cuda/thread_plan.h"
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr size_t kMostKept = 3;      // loads whose values stay in registers
+constexpr int kFinishThreads = 256;  // that combine the partial results of one row
+
+std::string text(int64_t value) { return std::to_string(value); }
+
+class KernelPrinter {
+ public:
+  KernelPrinter(const Program& program, const Kernel& kernel, Prelude& prelude)
+      : program_(program),
+        kernel_(kernel),
+        prelude_(prelude),
+        analysis_(kernel),
+        arguments_(program),
+        body_(analysis_, prelude, arguments_),
+        plan_(plan_threads(analysis_, program)),
+        position_(plan_.narrow ? "i32" : "i64") {
+    for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
+    for (size_t i = 0; i < kernel.inner.size(); ++i) inner_.push_back(kernel.outer.size() + i);
+    for (uint32_t i = 0; i < kernel.reductions.size(); ++i) {
+      accumulators_.emplace_back(kernel.reductions[i], i, plan_.lanes, prelude);
+      totals_.emplace_back(kernel.reductions[i], i, 1, prelude);
+    }
+  }
+
+  CudaKernel print() {
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
+    if (plan_.turned_loop != SIZE_MAX) {
+      print_turned();
+    } else if (is_pointwise()) {
+      print_pointwise();
+    } else {
+      print_groups();
+    }
+    body_.pop_scope("");
+    const std::string statements = body_.take_text();
+    std::string finish;
+    if (plan_.splits > 1) {
+      body_.push_iteration_scope();
+      print_finish();
+      body_.pop_scope("");
+      finish = body_.take_text();
+    }
+    return assemble(statements, finish);
+  }
+
+ private:
+  Index extent(size_t loop) const { return analysis_.extent(loop); }
+
+  Index count(const std::vector<size_t>& loops) const {
+    Index total = program_.indices().constant(1);
+    for (size_t loop : loops) total = total * extent(loop);
+    return total;
+  }
+
+  static std::string loop_name(size_t loop) { return "d" + text(static_cast<int64_t>(loop)); }
+
+  // Declares the loops' variables from the flat position `flat`, the last loop fastest, and binds
+  // them. The last one counts in steps of `step`.
+  void decode(const std::vector<size_t>& loops, const std::string& flat, int step) {
+    std::string rest = flat;
+    for (size_t i = loops.size(); i-- > 0;) {
+      const bool last = i + 1 == loops.size();
+      const int by = last ? step : 1;
+      std::string length = body_.index(extent(loops[i]));
+      if (by > 1) length = "(" + length + " / " + text(by) + ")";
+      std::string value = i == 0 ? rest : rest + " % " + length;
+      if (by > 1) value = "(" + value + ") * " + text(by);
+      body_.out().line("const " + position_ + " " + loop_name(loops[i]) + " = (" + position_ +
+                       ")(" + value + ");");
+      if (i != 0) {
+        const std::string next = body_.fresh("r");
+        body_.out().line("const " + position_ + " " + next + " = (" + position_ + ")(" + rest +
+                         " / " + length + ");");
+        rest = next;
+      }
+    }
+  }
+
+  void bind(const std::vector<size_t>& loops) {
+    for (size_t loop : loops) body_.push_scope(loop, loop_name(loop));
+  }
+  void unbind(const std::vector<size_t>& loops) {
+    for (size_t i = 0; i < loops.size(); ++i) body_.pop_scope("");
+  }
+
+  bool is_pointwise() const { return kernel_.inner.empty() && kernel_.reductions.empty(); }
+
+  // ---- no inner loops: one thread, one vector ----
+
+  void print_pointwise() {
+    const int lanes = plan_.lanes;
+    const size_t vector = plan_.vector_loop;
+    std::vector<size_t> rows = outer_;
+    Index units = count(outer_);
+    const bool single = outer_.size() == 1;
+    if (lanes > 1) {
+      units = single ? floor_div(units + (lanes - 1), program_.indices().constant(lanes))
+                     : floor_div(units, program_.indices().constant(lanes));
+      rows.pop_back();
+    }
+    total_ = body_.index(units);
+    body_.out().line("const " + position_ + " it = (" + position_ + ")blockIdx.x * " +
+                     text(plan_.threads()) + " + (" + position_ + ")threadIdx.x;");
+    body_.out().line("if (it >= " + total_ + ") return;");
+    if (lanes == 1) {
+      decode(outer_, "it", 1);
+      bind(outer_);
+      print_outer_stores();
+      unbind(outer_);
+      return;
+    }
+    if (single) {
+      body_.out().line("const " + position_ + " v = it * " + text(lanes) + ";");
+    } else {
+      decode(outer_, "it", lanes);
+      body_.out().line("const " + position_ + " v = " + loop_name(vector) + ";");
+    }
+    bind(rows);
+    const std::string length = body_.index(extent(vector));
+    body_.push_vector_scope(vector, "v", lanes, "");
+    print_outer_stores();
+    const bool whole = extent(vector).is_constant() && extent(vector).constant() % lanes == 0;
+    body_.pop_scope(whole ? "" : "if (v + " + text(lanes) + " <= " + length + ")");
+    if (!whole) {
+      body_.push_vector_scope(vector, "v", lanes, "(i64)(" + length + " - v)");
+      print_outer_stores();
+      body_.pop_scope("if (v + " + text(lanes) + " > " + length + ")");
+    }
+    unbind(rows);
+  }
+
+  // ---- no inner loops, and loads that are turned in shared memory ----
+
+  // A block is a square of the last loop (v) and the one along which the loads are contiguous (u).
+  // Its threads load them with u as the fastest, and do everything else with v as the fastest.
+  void print_turned() {
+    const size_t last = outer_.back();
+    const size_t along = plan_.turned_loop;
+    std::vector<size_t> around;
+    for (size_t loop : outer_) {
+      if (loop != last && loop != along) around.push_back(loop);
+    }
+    const std::vector<Expr> loads = turned_loads(analysis_, plan_);
+    const std::string edge = text(kTurnedEdge);
+    const std::string step = text(plan_.threads() / kTurnedEdge);
+    const std::string width = body_.index(extent(last));
+    const std::string height = body_.index(extent(along));
+    const Index across = ceil_div(extent(last), program_.indices().constant(kTurnedEdge));
+    const Index down = ceil_div(extent(along), program_.indices().constant(kTurnedEdge));
+    total_ = body_.index(count(around) * across * down);
+    IndentedBuffer& out = body_.out();
+    const std::string tiles_across = body_.index(across);
+    const std::string tiles_down = body_.index(down);
+    out.line("const " + position_ + " tile = (" + position_ + ")blockIdx.x;");
+    out.line("const " + position_ + " left = tile % " + tiles_across + " * " + edge + ";");
+    out.line("const " + position_ + " top = tile / " + tiles_across + " % " + tiles_down + " * " +
+             edge + ";");
+    out.line("const i32 x = (i32)threadIdx.x % " + edge + ";");
+    decode(around, "(tile / (" + tiles_across + " * " + tiles_down + "))", 1);
+    bind(around);
+    std::vector<std::string> tiles;
+    for (Expr load : loads) {
+      const DType dtype = register_dtype(load.dtype());
+      tiles.push_back(body_.fresh("square"));
+      body_.out().line("__shared__ " + (dtype == DType::kBool ? "bool" : prelude_.type(dtype, 1)) +
+                       " " + tiles.back() + "[" + edge + "][" + edge + " + 1];");
+    }
+    const auto print_rows = [&](const std::string& u, const std::string& v, const auto& act) {
+      body_.push_scope(CppBody::kNoLoop, "");
+      body_.out().line("const " + position_ + " u = top + " + u + ";");
+      body_.out().line("const " + position_ + " v = left + " + v + ";");
+      body_.push_scope(along, "u");
+      body_.push_scope(last, "v");
+      act();
+      body_.pop_scope("");
+      body_.pop_scope("if (u < " + height + " && v < " + width + ")");
+      body_.pop_scope("for (i32 j = (i32)threadIdx.x / " + edge + "; j < " + edge +
+                      "; j += " + step + ")");
+    };
+    print_rows("x", "j", [&] {
+      for (size_t i = 0; i < loads.size(); ++i)
+        body_.out().line(tiles[i] + "[j][x] = " + body_.scalar(loads[i]) + ";");
+    });
+    body_.out().line("__syncthreads();");
+    print_rows("j", "x", [&] {
+      for (size_t i = 0; i < loads.size(); ++i) body_.define_scalar(loads[i], tiles[i] + "[x][j]");
+      print_outer_stores();
+    });
+    unbind(around);
+  }
+
+  void print_outer_stores() {
+    for (const KernelStore& store : kernel_.stores) {
+      if (!store.inner) body_.prepare(store);
+    }
+    for (const KernelStore& store : kernel_.stores) {
+      if (!store.inner) body_.store(store);
+    }
+  }
+
+  // ---- groups ----
+
+  void print_groups() {
+    total_ = body_.index(count(outer_));
+    const std::string group = text(plan_.group);
+    const std::string groups = text(plan_.groups);
+    IndentedBuffer& out = body_.out();
+    std::string which = "0";
+    if (plan_.groups > 1)
+      which = plan_.columns ? "threadIdx.x % " + groups : "threadIdx.x / " + group;
+    out.line(position_ + " it = (" + position_ + ")blockIdx.x * " + groups + " + (" + position_ +
+             ")(" + which + ");");
+    out.line("const i32 member = (i32)" +
+             (plan_.group == 1 ? std::string("0")
+              : plan_.columns  ? "(threadIdx.x / " + groups + ")"
+                               : "(threadIdx.x % " + group + ")") +
+             ";");
+    if (barriers()) {
+      // All threads of a block meet at its barriers, those past the end too.
+      out.line("const bool live = it < " + total_ + ";");
+      out.line("if (!live) it = 0;");
+    } else {
+      out.line("if (it >= " + total_ + ") return;");
+    }
+    for (const Accumulator& total : totals_) {
+      if (barriers() && !total.reduction().running) declare_shared(total);
+    }
+    decode(outer_, "it", 1);
+    bind(outer_);
+    if (plan_.turns > 0) keep_loads();
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_stage(stage);
+    std::string leader;
+    if (plan_.group > 1) leader = "member == 0";
+    if (barriers()) leader = "live" + (leader.empty() ? "" : " && " + leader);
+    body_.push_scope(CppBody::kNoLoop, "");
+    if (plan_.splits > 1) {
+      print_partials();
+    } else {
+      print_outer_stores();
+    }
+    body_.pop_scope(leader.empty() ? std::string(CppBody::kBlock) : "if (" + leader + ")");
+    unbind(outer_);
+  }
+
+  // ---- rows that several groups share ----
+
+  int64_t rows() const { return count(outer_).constant(); }
+
+  // The arrays of partial results: element [split * rows + row], eight bytes apart at most.
+  void declare_partials() {
+    int64_t offset = 0;
+    for (const Accumulator& total : totals_) {
+      for (const auto& [type, name] : total.total_variables("_p")) {
+        body_.out().line(type + "* const " + name + " = (" + type + "*)(scratch + " + text(offset) +
+                         ");");
+        offset += (plan_.splits * rows() * 8 + 255) / 256 * 256;
+      }
+    }
+    scratch_bytes_ = offset;
+  }
+
+  void print_partials() {
+    declare_partials();
+    for (const Accumulator& total : totals_) {
+      const auto mine = total.total_variables("_t");
+      const auto parts = total.total_variables("_p");
+      for (size_t i = 0; i < mine.size(); ++i)
+        body_.out().line(parts[i].second + "[(i64)blockIdx.y * " + text(rows()) +
+                         " + it] = " + mine[i].second + ";");
+    }
+  }
+
+  // One block for each row.
+  void print_finish() {
+    const ThreadPlan first = plan_;
+    plan_.columns = false;
+    plan_.group = kFinishThreads;
+    plan_.groups = 1;
+    IndentedBuffer& out = body_.out();
+    out.line("const " + position_ + " it = (" + position_ + ")blockIdx.x;");
+    for (const Accumulator& total : totals_) declare_shared(total);
+    declare_partials();
+    std::vector<Accumulator*> totals;
+    for (Accumulator& total : totals_) {
+      total.declare(body_.out(), "_t");
+      totals.push_back(&total);
+    }
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (Accumulator& total : totals_) {
+      const auto other = total.total_variables("_o");
+      const auto parts = total.total_variables("_p");
+      for (size_t i = 0; i < other.size(); ++i)
+        body_.out().line("const " + other[i].first + " " + other[i].second + " = " +
+                         parts[i].second + "[(i64)part * " + text(rows()) + " + it];");
+      total.merge(body_, "_t", "_o");
+    }
+    body_.pop_scope("for (i32 part = (i32)threadIdx.x; part < " + text(first.splits) +
+                    "; part += " + text(kFinishThreads) + ")");
+    combine_rows(totals);
+    decode(outer_, "it", 1);
+    bind(outer_);
+    for (Accumulator& total : totals_)
+      body_.define_reduced(total.number(), total.total_name("_t"), false);
+    body_.push_scope(CppBody::kNoLoop, "");
+    print_outer_stores();
+    body_.pop_scope("if (threadIdx.x == 0)");
+    unbind(outer_);
+    plan_ = first;
+  }
+
+  // Whether groups meet at barriers of their block rather than within a warp.
+  bool barriers() const { return plan_.group > 1 && (plan_.columns || plan_.group > kWarp); }
+
+  bool in_stage(const Accumulator& a, uint32_t stage) const { return a.reduction().stage == stage; }
+
+  void print_stage(uint32_t stage) {
+    for (Accumulator& a : accumulators_) {
+      if (in_stage(a, stage)) a.declare(body_.out(), "");
+    }
+    if (plan_.group == 1) {
+      print_nested_loops(stage);
+    } else if (plan_.turns > 0) {
+      print_turns(stage);
+    } else if (inner_.size() == 1 && plan_.vector_loop != SIZE_MAX) {
+      print_strided_loop(stage);
+    } else {
+      print_flat_loop(stage);
+    }
+    for (size_t i = 0; i < accumulators_.size(); ++i) {
+      Accumulator& a = accumulators_[i];
+      if (!in_stage(a, stage) || a.reduction().running) continue;
+      const std::string result = a.finish(body_);
+      if (plan_.group == 1) {
+        body_.define_reduced(a.number(), result, false);
+        continue;
+      }
+      totals_[i].begin_total(body_.out(), "_t", result);
+    }
+    if (plan_.group == 1) return;
+    combine_group(stage);
+    for (Accumulator& total : totals_) {
+      if (in_stage(total, stage) && !total.reduction().running)
+        body_.define_reduced(total.number(), total.total_name("_t"), false);
+    }
+  }
+
+  // In order, as running reductions need it.
+  void print_nested_loops(uint32_t stage) {
+    std::vector<std::string> headers;
+    for (size_t loop : inner_) {
+      const std::string name = loop_name(loop);
+      headers.push_back("for (" + position_ + " " + name + " = 0; " + name + " < " +
+                        body_.index(extent(loop)) + "; ++" + name + ")");
+      body_.push_scope(loop, name);
+    }
+    print_element(stage);
+    for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
+  }
+
+  // ---- rows that stay in registers ----
+
+  // Reads what more than one stage reads of the row.
+  void keep_loads() {
+    std::unordered_map<Expr, uint32_t> last_stage;
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
+      visit_postorder(analysis_.stage_roots(stage), [&](Expr e) {
+        if (e.op() != ExprOp::kLoad || !e.operands().empty() || e.dtype() == DType::kBool) return;
+        const LoopMask depends = analysis_.depends(e);
+        if ((depends >> plan_.vector_loop & 1) == 0) return;
+        // What all rows share is in the caches.
+        if (!kernel_.outer.empty() && (depends & analysis_.outer_mask()) == 0) return;
+        if (plan_.lanes > 1 && analysis_.walk(e.coordinates()[0], plan_.vector_loop) !=
+                                   KernelAnalysis::Walk::kContiguous)
+          return;
+        const auto [seen, first] = last_stage.emplace(e, stage);
+        if (first || seen->second == stage) return;
+        if (std::find(kept_.begin(), kept_.end(), e) == kept_.end() && kept_.size() < kMostKept &&
+            !is_overwritten(e.buffer()))
+          kept_.push_back(e);
+      });
+    }
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      const std::string type = prelude_.type(register_dtype(kept_[i].dtype()), plan_.lanes);
+      body_.out().line(type + " " + kept_name(i) + "[" + text(plan_.turns) + "];");
+    }
+    if (kept_.empty()) return;
+    open_turn();
+    open_vector(plan_.vector_loop, "v", "");
+    for (size_t i = 0; i < kept_.size(); ++i)
+      body_.out().line(kept_name(i) + "[t] = " + body_.value(kept_[i]) + ";");
+    body_.pop_scope("");
+    close_turn();
+  }
+
+  static std::string kept_name(size_t i) { return "kept" + text(static_cast<int64_t>(i)); }
+
+  // A store of an earlier stage may be what a later one reads.
+  bool is_overwritten(BufferId buffer) const {
+    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                       [&](const KernelStore& s) { return s.buffer == buffer; });
+  }
+
+  void open_turn() {
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.out().line("const " + position_ + " v = (member + t * " + text(plan_.group) + ") * " +
+                     text(plan_.lanes) + ";");
+  }
+
+  // Only unrolled loops leave the arrays in registers.
+  void close_turn() {
+    body_.pop_scope("_Pragma(\"unroll\") for (i32 t = 0; t < " + text(plan_.turns) + "; ++t)");
+  }
+
+  void print_turns(uint32_t stage) {
+    open_turn();
+    open_vector(plan_.vector_loop, "v", "");
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      if (plan_.lanes > 1) {
+        body_.define_vector(kept_[i], kept_name(i) + "[t]");
+      } else {
+        body_.define_scalar(kept_[i], kept_name(i) + "[t]");
+      }
+    }
+    print_element(stage);
+    body_.pop_scope("");
+    close_turn();
+  }
+
+  // The threads of the group take turns in the only inner loop.
+  void print_strided_loop(uint32_t stage) {
+    const size_t loop = inner_[0];
+    std::string length = body_.index(extent(loop));
+    const std::string lanes = text(plan_.lanes);
+    body_.push_scope(CppBody::kNoLoop, "");
+    const std::string from = open_stretch(&length, plan_.lanes);
+    body_.out().line(position_ + " v = " + from + "member * " + lanes + ";");
+    open_vector(loop, "v", "");
+    print_element(stage);
+    body_.pop_scope("_Pragma(\"unroll 4\") for (; v + " + lanes + " <= " + length +
+                    "; v += " + text(static_cast<int64_t>(plan_.group) * plan_.lanes) + ")");
+    const Index e = extent(loop);
+    if (plan_.lanes > 1 && !(e.is_constant() && e.constant() % plan_.lanes == 0)) {
+      open_vector(loop, "v", "(i64)(" + length + " - v)");
+      print_element(stage);
+      body_.pop_scope("if (v < " + length + ")");
+    }
+    body_.pop_scope(std::string(CppBody::kBlock));
+  }
+
+  void open_vector(size_t loop, const std::string& name, const std::string& valid) {
+    if (plan_.lanes > 1) {
+      body_.push_vector_scope(loop, name, plan_.lanes, valid);
+    } else {
+      body_.push_scope(loop, name);
+    }
+  }
+
+  // ... or in all inner loops as one.
+  void print_flat_loop(uint32_t stage) {
+    const int lanes = plan_.lanes;
+    const Index all = floor_div(count(inner_), program_.indices().constant(lanes));
+    std::string total = body_.index(all);
+    body_.push_scope(CppBody::kNoLoop, "");
+    const std::string from = open_stretch(&total, 1);
+    body_.push_scope(CppBody::kNoLoop, "");
+    decode(inner_, "u", lanes);
+    std::vector<size_t> around(inner_.begin(), inner_.end() - 1);
+    bind(around);
+    open_vector(inner_.back(), loop_name(inner_.back()), "");
+    print_element(stage);
+    body_.pop_scope("");
+    unbind(around);
+    body_.pop_scope("_Pragma(\"unroll 4\") for (" + position_ + " u = " + from + "member; u < " +
+                    total + "; u += " + text(plan_.group) + ")");
+    body_.pop_scope(std::string(CppBody::kBlock));
+  }
+
+  // Where rows are split: declares this group's stretch of the iterations, a multiple of `unit`
+  // long, puts its end in place of the whole length, and returns "from + ".
+  std::string open_stretch(std::string* length, int unit) {
+    if (plan_.splits == 1) return "";
+    const std::string parts = text(int64_t{plan_.splits} * unit);
+    IndentedBuffer& out = body_.out();
+    out.line("const " + position_ + " stretch = (" + *length + " + " + parts + " - 1) / " + parts +
+             " * " + text(unit) + ";");
+    out.line("const " + position_ + " from = (" + position_ + ")blockIdx.y * stretch;");
+    out.line("const " + position_ + " to = from + stretch < " + *length +
+             " ? from + stretch : " + *length + ";");
+    *length = "to";
+    return "from + ";
+  }
+
+  void print_element(uint32_t stage) {
+    for (Accumulator& a : accumulators_) {
+      if (!in_stage(a, stage)) continue;
+      a.accumulate(body_, "");
+      if (a.reduction().running) body_.define_reduced(a.number(), a.name(""), false);
+    }
+    const bool any = std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                                 [&](const KernelStore& s) { return s.inner && s.stage == stage; });
+    if (!any) return;
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (const KernelStore& store : kernel_.stores) {
+      if (store.inner && store.stage == stage) body_.prepare(store);
+    }
+    for (const KernelStore& store : kernel_.stores) {
+      if (store.inner && store.stage == stage) body_.store(store);
+    }
+    body_.pop_scope(barriers() ? "if (live)" : "");
+  }
+
+  // ---- combining the accumulators of a group ----
+
+  void declare_shared(const Accumulator& total) {
+    const int64_t slots = plan_.columns ? plan_.threads() : kWarp;
+    for (const auto& [type, name] : total.total_variables("_s"))
+      body_.out().line("__shared__ " + type + " " + name + "[" + text(slots) + "];");
+  }
+
+  void combine_group(uint32_t stage) {
+    std::vector<Accumulator*> totals;
+    for (Accumulator& total : totals_) {
+      if (in_stage(total, stage) && !total.reduction().running) totals.push_back(&total);
+    }
+    if (totals.empty()) return;
+    if (plan_.columns) {
+      combine_columns(totals);
+    } else {
+      combine_rows(totals);
+    }
+  }
+
+  void combine_rows(const std::vector<Accumulator*>& totals) {
+    combine_warp(totals, std::min(plan_.group, kWarp));
+    if (plan_.group <= kWarp) return;
+    IndentedBuffer& out = body_.out();
+    const int warps = plan_.group / kWarp;
+    out.line("__syncthreads();");
+    for (Accumulator* total : totals) {
+      const auto registers = total->total_variables("_t");
+      const auto shared = total->total_variables("_s");
+      for (size_t i = 0; i < registers.size(); ++i)
+        out.line("if (threadIdx.x % 32 == 0) " + shared[i].second +
+                 "[threadIdx.x / 32] = " + registers[i].second + ";");
+    }
+    out.line("__syncthreads();");
+    // Every warp adds up all of them, so that all threads have the result.
+    for (Accumulator* total : totals) {
+      const auto registers = total->total_variables("_t");
+      const auto shared = total->total_variables("_s");
+      for (size_t i = 0; i < registers.size(); ++i)
+        out.line(registers[i].second + " = " + shared[i].second + "[threadIdx.x % " + text(warps) +
+                 "];");
+    }
+    combine_warp(totals, warps);
+  }
+
+  // Butterflies over `width` neighbouring threads.
+  void combine_warp(const std::vector<Accumulator*>& totals, int width) {
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (Accumulator* total : totals) {
+      const auto mine = total->total_variables("_t");
+      const auto other = total->total_variables("_o");
+      for (size_t i = 0; i < mine.size(); ++i)
+        body_.out().line(other[i].first + " " + other[i].second + " = litz_shuffle(" +
+                         mine[i].second + ", o);");
+      total->merge(body_, "_t", "_o");
+    }
+    body_.pop_scope("for (i32 o = " + text(width / 2) + "; o > 0; o /= 2)");
+  }
+
+  void combine_columns(const std::vector<Accumulator*>& totals) {
+    IndentedBuffer& out = body_.out();
+    const std::string groups = text(plan_.groups);
+    const auto each = [&](const auto& act) {
+      for (Accumulator* total : totals) {
+        const auto registers = total->total_variables("_t");
+        const auto shared = total->total_variables("_s");
+        for (size_t i = 0; i < registers.size(); ++i) act(registers[i], shared[i]);
+      }
+    };
+    out.line("__syncthreads();");
+    each([&](const auto& r, const auto& s) {
+      out.line(s.second + "[threadIdx.x] = " + r.second + ";");
+    });
+    out.line("__syncthreads();");
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (Accumulator* total : totals) {
+      const auto other = total->total_variables("_o");
+      const auto shared = total->total_variables("_s");
+      for (size_t i = 0; i < other.size(); ++i)
+        body_.out().line(other[i].first + " " + other[i].second + " = " + shared[i].second +
+                         "[threadIdx.x + o * " + groups + "];");
+      total->merge(body_, "_t", "_o");
+      const auto mine = total->total_variables("_t");
+      for (size_t i = 0; i < mine.size(); ++i)
+        body_.out().line(shared[i].second + "[threadIdx.x] = " + mine[i].second + ";");
+    }
+    body_.pop_scope("if (member < o)");
+    body_.out().line("__syncthreads();");
+    body_.pop_scope("for (i32 o = " + text(plan_.group / 2) + "; o > 0; o /= 2)");
+    each([&](const auto& r, const auto& s) {
+      body_.out().line(r.second + " = " + s.second + "[threadIdx.x % " + groups + "];");
+    });
+  }
+
+  // ---- the whole ----
+
+  CudaKernel assemble(const std::string& statements, const std::string& finish) {
+    CudaKernel kernel;
+    kernel.buffers = arguments_.buffers();
+    kernel.symbols = arguments_.symbols();
+    kernel.scratch_bytes = scratch_bytes_;
+    const std::string name(kCudaKernelName);
+    std::string parameters;
+    std::string addresses;
+    const auto add = [&](const std::string& type, const std::string& parameter) {
+      parameters += (parameters.empty() ? "" : ", ") + type + " " + parameter;
+      addresses += (addresses.empty() ? "&" : ", &") + parameter;
+    };
+    add("char*", "scratch");
+    for (size_t i = 0; i < kernel.buffers.size(); ++i)
+      add("char*", "p" + text(static_cast<int64_t>(i)));
+    for (size_t i = 0; i < kernel.symbols.size(); ++i)
+      add("i64", "n" + text(static_cast<int64_t>(i)));
+    const auto function = [&](const std::string& own, int threads, const std::string& body) {
+      std::string text_ = "extern \"C\" __global__ void __launch_bounds__(" + text(threads) + ") " +
+                          own + "(" + parameters + ") {\n";
+      if (arguments_.checks_values())
+        text_ += "  i32 checked = 0;\n  i32* const status = &checked;\n";
+      return text_ + body + "}\n";
+    };
+    kernel.device_text = function(name, plan_.threads(), statements);
+    if (!finish.empty())
+      kernel.device_text +=
+          "\n" + function(name + std::string(kCudaFinish), kFinishThreads, finish);
+
+    const std::string per_block = plan_.turned_loop != SIZE_MAX ? "1"
+                                  : is_pointwise()              ? text(plan_.threads())
+                                                                : text(plan_.groups);
+    IndentedBuffer h;
+    h.open("static void " + name + "(const LitzHost* host, i32* status, " + parameters + ") {");
+    h.line("const i64 total = " + total_ + ";");
+    h.line("if (*status != 0 || total <= 0) return;");
+    h.line("void* arguments[] = {" + addresses + "};");
+    h.line("const i64 grid[3] = {(total + " + per_block + " - 1) / " + per_block + ", " +
+           text(plan_.splits) + ", 1};");
+    h.line("*status = host->launch(host->self, " + std::string(kCudaKernelNumber) + ", grid, " +
+           text(plan_.threads()) + ", 0, arguments);");
+    if (!finish.empty()) {
+      h.line("const i64 finish_grid[3] = {total, 1, 1};");
+      h.line("if (*status == 0) *status = host->launch(host->self, " +
+             std::string(kCudaKernelNumber) + " + 1, finish_grid, " + text(kFinishThreads) +
+             ", 0, arguments);");
+    }
+    h.close();
+    kernel.host_text = h.text();
+    return kernel;
+  }
+
+  const Program& program_;
+  const Kernel& kernel_;
+  Prelude& prelude_;
+  KernelAnalysis analysis_;
+  KernelArguments arguments_;
+  CppBody body_;
+  ThreadPlan plan_;
+  std::string position_;  // the type of positions
+  std::vector<size_t> outer_;
+  std::vector<size_t> inner_;
+  std::vector<Accumulator> accumulators_;  // of a thread: lanes wide
+  std::vector<Accumulator> totals_;        // of the group: scalars
+  std::vector<Expr> kept_;                 // loads whose values stay in registers
+  int64_t scratch_bytes_ = 0;
+  // Groups; where there are no inner loops vectors, or squares.
+  std::string total_;
+};
+
+}  // namespace
+
+CudaKernel print_cuda_kernel(const Program& program, const Kernel& kernel, Prelude& prelude) {
+  return KernelPrinter(program, kernel, prelude).print();
+}
+
+}  // namespace litz

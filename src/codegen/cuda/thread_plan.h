@@ -1,0 +1,43 @@
+// How the iterations of a kernel are shared out among the threads of a GPU.
+//
+// A group of threads works on one iteration of the outer loops (a row): its threads take turns in
+// the inner loops and combine their accumulators. Where there are no inner loops, or little to do
+// in them, a group is one thread. Groups lie side by side in blocks:
+//   rows      the threads of a group are neighbours, since neighbours of the inner loops are
+//             neighbours in memory
+//   columns   neighbouring threads belong to neighbouring groups, since it is the outer loops'
+//             neighbours that are neighbours in memory
+#pragma once
+
+#include "codegen/common/kernel_analysis.h"
+
+namespace litz {
+
+struct ThreadPlan {
+  int group = 1;     // threads of a group, a power of two
+  int groups = 256;  // groups of a block; group * groups is a multiple of 32
+  bool columns = false;
+  int lanes = 1;                  // consecutive elements that a thread takes at once
+  size_t vector_loop = SIZE_MAX;  // the loop they are of, the last outer or the last inner one
+  bool narrow = false;            // all positions and offsets fit 32 bits
+  // Above 0, each thread of a group takes exactly so many turns in the only inner loop, few enough
+  // that what the row is read from stays in registers from stage to stage.
+  int turns = 0;
+  // Of a kernel without inner loops: the outer loop along which loads are contiguous that jump
+  // along the last one. Blocks then are squares of the two loops, read through shared memory.
+  size_t turned_loop = SIZE_MAX;
+  // Above 1, so many groups share the inner loops of one row, each a stretch of the last but the
+  // vector loop; a second kernel combines what they made.
+  int splits = 1;
+
+  int threads() const { return group * groups; }
+};
+
+inline constexpr int kTurnedEdge = 32;  // of those squares
+
+// Loads that jump along the last outer loop and are contiguous along turned_loop.
+std::vector<Expr> turned_loads(KernelAnalysis& analysis, const ThreadPlan& plan);
+
+ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program);
+
+}  // namespace litz

@@ -1,0 +1,450 @@
+#!/usr/bin/env python3
+"""Compares compiled functions with eager PyTorch on a CUDA device: python tests/gpu/check_cuda.py.
+
+Needs a GPU, so it is no part of ./run test. Prints one line for each check; names given on the
+command line choose among them. Exits with 1 if a result differs from eager's, a graph is left to
+eager or nothing was compiled.
+"""
+
+import sys
+import threading
+import traceback
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+import litz
+
+CHECKS = {}
+
+
+def check(function):
+    """A check raises AssertionError with what is wrong."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+def randn(*sizes, dtype=torch.float32):
+    return torch.randn(*sizes, device="cuda").to(dtype)
+
+
+def integers(*sizes, high=100, low=-100, dtype=torch.int64):
+    return torch.randint(low, high, sizes, device="cuda").to(dtype)
+
+
+def clone(value):
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def compile(function, **options):
+    """Compiled afresh, so that the report has the graphs of this function alone."""
+    torch._dynamo.reset()
+    litz.reset()
+    return torch.compile(function, backend="litz", fullgraph=True, **options)
+
+
+def expect_compiled(graphs=1, kernels=True):
+    """At least so many graphs, all of them compiled."""
+    report = litz.report()
+    for graph in report.graphs:
+        assert not graph.eager_reason, f"runs in eager because {graph.eager_reason}"
+        assert not graph.interpreted, f"is interpreted because {graph.interpreted}"
+    assert len(report.graphs) >= graphs, f"{len(report.graphs)} graphs, not {graphs}"
+    assert report.kernels or not kernels, "no kernel was made"
+
+
+def expect_equal(actual, wanted, **tolerances):
+    assert type(actual) is type(wanted), f"{type(actual)} instead of {type(wanted)}"
+    if isinstance(wanted, (tuple, list)):
+        assert len(actual) == len(wanted)
+        for a, w in zip(actual, wanted, strict=True):
+            expect_equal(a, w, **tolerances)
+    elif isinstance(wanted, torch.Tensor):
+        assert actual.device == wanted.device, f"on {actual.device}, eager's is on {wanted.device}"
+        assert actual.stride() == wanted.stride() or wanted.numel() == 0, (
+            f"strides {actual.stride()}, eager's are {wanted.stride()}"
+        )
+        torch.testing.assert_close(actual, wanted, equal_nan=True, **tolerances)
+    else:
+        assert actual == wanted, f"{actual} instead of {wanted}"
+
+
+def compare(function, *inputs, kernels=True, **tolerances):
+    """Results, and inputs where they are changed, as eager leaves them; twice."""
+    compiled = compile(function)
+    for _ in range(2):
+        ours, theirs = [clone(x) for x in inputs], [clone(x) for x in inputs]
+        with torch.no_grad():
+            actual, wanted = compiled(*ours), function(*theirs)
+        expect_equal(actual, wanted, **tolerances)
+        expect_equal(ours, theirs, **tolerances)
+    expect_compiled(kernels=kernels)
+
+
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+
+
+@check
+def pointwise():
+    for sizes in ((1,), (1000003,), (7, 13), (33, 1, 65)):
+        x, y = randn(*sizes), randn(*sizes)
+        compare(lambda x, y: (x * y + 1).relu() - y.sigmoid(), x, y)
+    compare(lambda x: x.exp() + x.abs().log() * x.tanh() + x.erf() - x.sin() * x.cos(), randn(4097))
+
+
+@check
+def float_dtypes():
+    for dtype in FLOATS:
+        compare(lambda x, y: F.gelu(x * y) + x / (y.abs() + 1), randn(515, dtype=dtype), randn(515, dtype=dtype))
+
+
+@check
+def integer_dtypes():
+    for dtype in INTEGERS:
+        x, y = integers(515, dtype=dtype), integers(515, low=1, dtype=dtype)
+        compare(lambda x, y: (x * y - x, x // y, x % y, x & y, x < y, x.float() / y), x, y)
+
+
+@check
+def special_values():
+    values = [0.0, -0.0, 1.0, -1.0, float("inf"), -float("inf"), float("nan"), 1e38, 1e-40]
+    x = torch.tensor(values, device="cuda")
+    y = x.flip(0).contiguous()
+    compare(lambda x, y: (torch.maximum(x, y), x.relu(), x.sign(), x.round(), x * y, x.isnan()), x, y)
+
+
+@check
+def casts():
+    x = randn(1025) * 50
+    for dtype in (*FLOATS, torch.int32, torch.int64, torch.bool):
+        compare(lambda x, dtype=dtype: (x + 1).to(dtype), x)
+    compare(lambda i: i.to(torch.float16) * 0.5, integers(1025))
+
+
+@check
+def broadcasts():
+    compare(lambda a, b, c: a * b + c, randn(16, 1, 33), randn(9, 1), randn(33))
+    compare(lambda a, s: a * s + 2.5, randn(64, 3), randn(()))
+
+
+@check
+def views():
+    compare(lambda x: x.t() + 1, randn(65, 130))
+    compare(lambda x: (x.permute(2, 0, 1).reshape(6, -1) * 2, x[:, 1:3, ::2] + 1), randn(12, 5, 14))
+    compare(lambda x: x.transpose(0, 1).contiguous(), randn(257, 129))
+    compare(lambda x: x.flip(0) + x.roll(3, 0), randn(70, 3))
+    compare(lambda x: (x.view(-1), x[1]), randn(6, 5), kernels=False)
+
+
+@check
+def joins():
+    compare(lambda x, y: torch.cat([x * 2, y + 1], 1), randn(33, 20), randn(33, 7))
+    compare(lambda x, y: torch.stack([x, y.relu()], 0), randn(33, 20), randn(33, 20))
+    compare(lambda x: F.pad(x, (1, 2, 3, 4), value=0.5), randn(5, 6))
+
+
+@check
+def selection():
+    compare(lambda m, x, y: torch.where(m, x, y * 2), randn(129) > 0, randn(129), randn(129))
+    compare(lambda x: x.clamp(-0.5, 0.5).masked_fill(x > 0.2, -1.0), randn(1000))
+    compare(lambda x: x.tril() + x.triu(1) * 2, randn(40, 50))
+
+
+@check
+def reductions():
+    for sizes in ((5, 1000), (1000, 5), (3, 70000), (100000, 2), (1, 1)):
+        x = randn(*sizes)
+        for dim in (0, 1, (0, 1)):
+            compare(lambda x, dim=dim: (x * 2).sum(dim), x, rtol=1e-4, atol=1e-3)
+            compare(lambda x, dim=dim: (x.mean(dim), x.amax(dim), x.amin(dim)), x, rtol=1e-4, atol=1e-5)
+    compare(lambda x: (x.argmax(1), x.max(1).values, x.min(0).indices), randn(37, 129))
+    compare(lambda x: (x.var(1), x.std(0, correction=0), x.norm()), randn(37, 129), rtol=1e-4, atol=1e-5)
+    compare(lambda x: ((x > 0).any(1), (x > -9).all(0), (x > 0).sum()), randn(37, 129))
+    compare(lambda x: x.sum(-1), randn(8, 0))
+    compare(lambda i: (i.sum(0), i.prod(1)), integers(20, 7, high=3))
+
+
+@check
+def reductions_of_half_floats():
+    for dtype in (torch.float16, torch.bfloat16):
+        compare(lambda x: (x.sum(1), x.mean(0), x.amax(1)), randn(64, 512, dtype=dtype))
+
+
+@check
+def softmax():
+    for sizes in ((4, 10), (128, 1000), (2, 3, 40000)):
+        compare(lambda x: (x.softmax(-1), F.log_softmax(x, -1)), randn(*sizes))
+    compare(lambda x: (x * 3).softmax(0), randn(100, 33))
+    compare(lambda x: x.softmax(-1), randn(64, 384, dtype=torch.bfloat16))
+
+
+@check
+def layer_norm():
+    for sizes in ((8, 64), (100, 768), (3, 5, 5000)):
+        n = sizes[-1]
+        compare(
+            lambda x, w, b, n=n: F.layer_norm(x + 1, (n,), w, b), randn(*sizes), randn(n), randn(n),
+            rtol=1e-4, atol=1e-5,
+        )
+    compare(lambda x, w: F.rms_norm(x, (512,), w), randn(16, 512), randn(512), rtol=1e-4, atol=1e-5)
+
+
+@check
+def scans():
+    compare(lambda x: x.cumsum(1), randn(16, 300), rtol=1e-4, atol=1e-4)
+
+
+@check
+def indexing():
+    rows = integers(50, low=0, high=100)
+    compare(lambda w, i: F.embedding(i, w) * 2, randn(100, 64), rows)
+    compare(lambda x, i: (x[i] + 1, x.index_select(0, i), x[:, i % 7]), randn(100, 64), rows)
+    compare(lambda x, i: x.gather(1, i), randn(10, 64), integers(10, 5, low=0, high=64))
+    compare(lambda x, i, v: x.index_put((i,), v), randn(100, 3), torch.arange(20, device="cuda"), randn(20, 3))
+    compare(lambda x, i, v: x.scatter_add(0, i, v), randn(10, 5), integers(40, 5, low=0, high=10), randn(40, 5), rtol=1e-4, atol=1e-4)
+    compare(lambda t: F.one_hot(t, 100).float() * 2, rows)
+
+
+@check
+def factories():
+    compare(lambda x: x + torch.arange(x.shape[1], device=x.device), randn(3, 9))
+    compare(lambda x: (torch.zeros_like(x) + 1, torch.full((5,), 2.0, device=x.device) * x[0, :5]), randn(3, 9))
+
+
+@check
+def two_devices():
+    """Not compiled, with the reason, and right nevertheless."""
+    x, y = randn(5), torch.randn(5)
+    actual = compile(lambda x, y: (x * 2, y + 1))(x, y)
+    expect_equal(actual, (x * 2, y + 1))
+    reason = litz.report().graphs[0].eager_reason
+    assert "on more than one device: cuda:0 and cpu" in reason, reason
+
+
+@check
+def matmuls():
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        a, b, c = (randn(*s, dtype=dtype) for s in ((64, 96), (96, 32), (32,)))
+        compare(lambda a, b: (a @ b).relu() + 1, a, b)
+        compare(lambda a, b, c: torch.addmm(c, a * 2, b).relu(), a, b, c)
+        x, y = randn(4, 20, 30, dtype=dtype), randn(4, 30, 10, dtype=dtype)
+        compare(lambda x, y: torch.bmm(x.sigmoid(), y) * 2, x, y)
+        compare(lambda x, y: torch.baddbmm(x[:, :, :10], x, y).relu(), x, y)
+    compare(lambda a, b: (a @ b) * 2 + 1, randn(0, 8), randn(8, 4), kernels=False)
+
+
+@check
+def convolution():
+    x, w, b = randn(2, 3, 32, 32), randn(8, 3, 3, 3), randn(8)
+    compare(lambda x, w, b: F.max_pool2d(F.conv2d(x, w, b, padding=1).relu(), 2), x, w, b)
+
+
+@check
+def attention():
+    q, k, v = (randn(2, 4, 64, 32, dtype=torch.float16) for _ in range(3))
+    compare(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True) * 2, q, k, v)
+
+
+@check
+def library_ops():
+    """Through the dispatcher, and through Python for argument types that it does not carry."""
+    compare(lambda x: x.sort(1).values * 2, randn(10, 30))
+    compare(lambda x: x.kthvalue(3, 1).values + 1, randn(10, 30))
+    compare(lambda x: torch.renorm(x + 1, 2, 0, 1.5) * 2, randn(10, 30))
+
+
+@check
+def mutation():
+    def step(x, y):
+        x.add_(y).mul_(2)
+        y[1:].copy_(x[:-1])
+        return x + y
+
+    compare(step, randn(64, 3), randn(64, 3))
+    compare(lambda x: x.t().relu_(), randn(9, 5))
+
+
+@check
+def outputs_that_alias():
+    x = randn(8, 6)
+
+    def function(x):
+        y = x * 2
+        return y, y[1:], x, x.t()
+
+    compare(function, x, kernels=True)
+    y, part, same, _ = compile(function)(x)
+    assert part.data_ptr() == y[1:].data_ptr() and same is x
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(40, 80), torch.nn.Linear(80, 10)
+        self.norm = torch.nn.LayerNorm(80)
+
+    def forward(self, x, target):
+        return F.cross_entropy(self.second(self.norm(F.gelu(self.first(x)))), target)
+
+
+@check
+def training():
+    torch.manual_seed(0)
+    ours, theirs = Net().cuda(), Net().cuda()
+    theirs.load_state_dict(ours.state_dict())
+    compiled = compile(ours)
+    optimizers = [torch.optim.SGD(net.parameters(), 0.1) for net in (ours, theirs)]
+    for _ in range(3):
+        x, target = randn(32, 40), integers(32, low=0, high=10)
+        losses = []
+        for net, optimizer in zip((compiled, theirs), optimizers, strict=True):
+            optimizer.zero_grad()
+            loss = net(x, target)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        expect_equal(losses[0], losses[1], rtol=1e-4, atol=1e-5)
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        expect_equal(a.grad, b.grad, rtol=1e-3, atol=1e-5)
+    expect_compiled(graphs=2)
+
+
+@check
+def dynamic_shapes():
+    function = lambda x, w: (x @ w).softmax(-1) * x.shape[0]  # noqa: E731
+    compiled = compile(function, dynamic=True)
+    for rows, columns in ((5, 7), (64, 300), (2, 70000), (1000, 3)):
+        x, w = randn(rows, 16), randn(16, columns)
+        expect_equal(compiled(x, w), function(x, w), rtol=1e-4, atol=1e-3)
+    expect_compiled()
+    total = compile(lambda x: (x.sum(0), x + 1), dynamic=True)
+    for rows in (4, 5, 0, 100000):
+        x = randn(rows, 3)
+        expect_equal(total(x), (x.sum(0), x + 1), rtol=1e-4, atol=1e-2)
+    expect_compiled()
+
+
+@check
+def streams():
+    """The kernels follow the current stream: work of a stream that waits does not run early."""
+    compiled = compile(lambda x, y: (x + y).sum(1) * 2)
+    x, y = randn(512, 2048), randn(512, 2048)
+    wanted = (x + y).sum(1) * 2
+    compiled(x, y)
+    torch.cuda.synchronize()
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        late = torch.zeros_like(x)
+        torch.cuda._sleep(200_000_000)
+        late.copy_(x)
+        result = compiled(late, y)
+    assert not side.query(), "the host waited for the device"
+    other = compiled(x, y)
+    torch.cuda.current_stream().synchronize()
+    expect_equal(other, wanted, rtol=1e-4, atol=1e-3)
+    side.synchronize()
+    expect_equal(result, wanted, rtol=1e-4, atol=1e-3)
+    expect_compiled()
+
+
+@check
+def threads():
+    """Threads that have never touched the device launch on it."""
+    compiled = compile(lambda x: (x * 2).softmax(1))
+    x = randn(64, 300)
+    wanted = (x * 2).softmax(1)
+    compiled(x)
+    results, faults = [], []
+
+    def work():
+        try:
+            for _ in range(20):
+                results.append(compiled(x))
+        except Exception as fault:  # noqa: BLE001
+            faults.append(fault)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not faults, faults[0]
+    for result in results:
+        expect_equal(result, wanted)
+
+
+@check
+def captured_in_a_cuda_graph():
+    compiled = compile(lambda x, w: ((x @ w).relu() + 1).sum(1))
+    x, w = randn(64, 32), randn(32, 48)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        compiled(x, w)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = compiled(x, w)
+    x.copy_(randn(64, 32))
+    graph.replay()
+    expect_equal(result, ((x @ w).relu() + 1).sum(1), rtol=1e-4, atol=1e-3)
+
+
+@check
+def out_of_memory():
+    compiled = compile(lambda x: x[:, None] * x[None, :] + 1)
+    x = torch.ones(4, device="cuda")
+    torch._dynamo.mark_dynamic(x, 0)
+    compiled(x)
+    expect_compiled()
+    try:
+        compiled(torch.ones(2**20, device="cuda"))
+    except torch.OutOfMemoryError as error:
+        assert "GiB" in str(error), error
+    else:
+        raise AssertionError("4 TiB were found")
+    expect_equal(compiled(x), torch.full((4, 4), 2.0, device="cuda"))
+
+
+@check
+def another_device():
+    if torch.cuda.device_count() < 2:
+        print("     (one device only: another_device compares on cuda:0)")
+    device = f"cuda:{torch.cuda.device_count() - 1}"
+    x = torch.randn(50, 60, device=device)
+    compiled = compile(lambda x: (x * 2).sum(1) + torch.ones(50, device=x.device))
+    expect_equal(compiled(x), (x * 2).sum(1) + 1, rtol=1e-4, atol=1e-4)
+    assert torch.cuda.current_device() == 0
+    expect_compiled()
+
+
+def main(names):
+    if not torch.cuda.is_available():
+        sys.exit("check_cuda.py needs a CUDA device, and torch finds none")
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        sys.exit(f"no check is called {unknown[0]}; there are {', '.join(CHECKS)}")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, litz {litz.__version__}")
+    failed = 0
+    for name in names or CHECKS:
+        torch.manual_seed(1)
+        try:
+            CHECKS[name]()
+            torch.cuda.synchronize()
+            print(f"ok   {name}", flush=True)
+        except Exception as fault:  # noqa: BLE001
+            failed += 1
+            place = next(
+                (f"line {f.lineno}" for f in reversed(traceback.extract_tb(fault.__traceback__))
+                 if CHECKS[name].__code__.co_name == f.name), "?")
+            lines = [line for line in str(fault).splitlines() if line.strip()]
+            print(f"FAIL {name} ({place}): {type(fault).__name__}: {' | '.join(lines[:6])}", flush=True)
+    print(f"{len(names or CHECKS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("always", litz.LitzWarning)
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,110 @@
+"""Graphs of a CUDA device on a machine without one: what is read, compiled and refused."""
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from litz import _core, driver, fx_reader, graph_compiler
+from litz.errors import LitzUserError, LitzWarning, UnsupportedGraph
+from litz.fx_reader import read_graph
+from litz.library_ops import describe_op
+from litz.report import report, reset
+
+HOPPER = _core.DeviceTarget("cuda", "sm_90", 132)
+
+
+def trace(function, *devices):
+    """The graph of a function of one 4 x 6 tensor on each of the devices."""
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        inputs = [torch.empty(4, 6, device=device) for device in devices]
+    with mode:
+        gm = make_fx(lambda *args: (function(*args),), tracing_mode="fake")(*inputs)
+    return gm
+
+
+@pytest.fixture
+def with_cuda(monkeypatch):
+    """A machine that says it has a device."""
+    monkeypatch.setattr(fx_reader, "has_cuda", lambda: True)
+    monkeypatch.setattr(driver, "device_target", lambda device: HOPPER)
+    monkeypatch.setattr(graph_compiler, "_warned", set())
+
+
+def test_the_device_of_a_graph_is_that_of_its_tensors(with_cuda):
+    builder, _ = read_graph(trace(lambda a, b: (a + b).relu(), "cuda:0", "cuda:0"))
+    assert builder.device == "cuda:0"
+    assert str(builder).count("device(cuda:0)") == 4
+    builder, _ = read_graph(trace(lambda a, b: (a + b).relu(), "cpu", "cpu"))
+    assert builder.device == "cpu"
+    assert "device(" not in str(builder)
+
+
+def test_tensors_that_a_graph_makes_are_on_its_device(with_cuda):
+    builder, _ = read_graph(trace(lambda a: a + torch.arange(6, device=a.device), "cuda:0"))
+    assert builder.device == "cuda:0"
+    assert "device=device(cuda:0)" in str(builder)
+
+
+@pytest.mark.parametrize(
+    "function, devices",
+    [
+        (lambda a, b: (a * 2, b * 2), ("cuda:0", "cpu")),
+        (lambda a, b: (a * 2, b * 2), ("cpu", "cuda:0")),
+        (lambda a, b: (a * 2, b * 2), ("cuda:0", "cuda:1")),
+        (lambda a: a.cpu() + 1, ("cuda:0",)),
+        (lambda a: torch.ops.aten._to_copy(a, device="cuda:0") + 1, ("cpu",)),
+    ],
+)
+def test_a_graph_on_two_devices_is_refused(with_cuda, function, devices):
+    with pytest.raises(UnsupportedGraph, match="tensors are on more than one device"):
+        read_graph(trace(function, *devices))
+
+
+def test_without_a_device_the_graph_is_refused():
+    with pytest.raises(UnsupportedGraph, match="is on the device cuda:0"):
+        read_graph(trace(lambda a: a + 1, "cuda:0"))
+
+
+def compile_for_device(function, *devices):
+    builder, captured = read_graph(trace(function, *devices))
+    result = driver.compile_graph(builder, {"cache": False})
+    assert result.left_to_eager == ""
+    return result, captured
+
+
+def test_a_graph_is_compiled_for_a_device_that_is_not_here(with_cuda):
+    result, captured = compile_for_device(lambda a, b: (a + b).relu(), "cuda:0", "cuda:0")
+    assert len(result.info["kernels"]) == 1
+    with pytest.raises(LitzUserError, match="this PyTorch has no CUDA"):
+        _core.CompiledGraph(result.path, describe_op, captured, {}, "cuda:0")
+    with pytest.raises(LitzUserError, match=r"compiled for a device \(sm_90\), not for the CPU"):
+        _core.CompiledGraph(result.path, describe_op, captured)
+    for device, reason in {"mps:0": "do not run on the device mps:0", "cuda": "number"}.items():
+        with pytest.raises(LitzUserError, match=reason):
+            _core.CompiledGraph(result.path, describe_op, captured, {}, device)
+
+
+def test_a_graph_that_cannot_be_loaded_is_left_to_eager(with_cuda):
+    reset()
+    gm = trace(lambda a: a.sin() + 1, "cuda:0")
+    with pytest.warns(LitzWarning, match="runs in eager PyTorch; this PyTorch has no CUDA"):
+        compiled = graph_compiler.compile_graph_module(gm, {"cache": False}, "inference")
+    assert "no CUDA" in report().graphs[-1].eager_reason
+    x = torch.randn(4, 6)
+    (y,) = compiled([x])
+    assert torch.equal(y, x.sin() + 1)
+
+
+def test_the_architecture_of_a_device_is_what_torch_says(monkeypatch):
+    class Properties:
+        major, minor, multi_processor_count = 8, 6, 84
+
+    asked = []
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda device: asked.append(device) or Properties
+    )
+    target = driver.device_target("cuda:1")
+    assert (target.kind, target.arch, target.multiprocessors) == ("cuda", "sm_86", 84)
+    assert asked == ["cuda:1"]
+    assert driver.device_target("cpu").kind == "cpu"
