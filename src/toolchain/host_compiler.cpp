@@ -211,8 +211,8 @@ std::vector<std::string> HostCompiler::compile_flags(const SharedLibraryJob& job
       "-frandom-seed=litz",
       "-Wno-psabi",
   };
-  // What is worth a vector is one in the source already, and g++ 12 gives wrong values where it makes
-  // vectors of bools that are indices.
+  // What is worth a vector is one in the source already, and g++ 12 gives wrong values where it
+  // makes vectors of bools that are indices.
   if (identity_.family == Family::kGcc) flags.push_back("-fno-tree-loop-vectorize");
   bool zig = identity_.family == Family::kZig;
   if (zig) flags.push_back("-fno-sanitize=undefined");
