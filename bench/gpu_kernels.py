@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from cpu_kernels import moved_bytes, written_gelu
 from litz_bench_util import (
     Table, add_backend_argument, check_backends, compiled, error_line, geomean, progress, ratio, show_ratio, show_seconds,
     write_json,
@@ -40,10 +41,6 @@ class Kernel:
 
 def randn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(shape, device="cuda", dtype=dtype)
-
-
-def written_gelu(x: Tensor) -> Tensor:
-    return 0.5 * x * (1 + torch.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 
 
 def written_layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
@@ -102,10 +99,6 @@ def cases() -> list[Kernel]:
         Kernel("layer_norm backward", layer_norm_backward,
                lambda: [randn(32768, 4096), randn(4096), randn(4096), randn(32768, 4096)], 1e-4),
     ]
-
-
-def moved_bytes(args: list[Tensor], result: Tensor) -> int:
-    return sum(t.numel() * t.element_size() for t in [*args, result])
 
 
 def device_seconds(fn: Callable[[], object], busy_cycles: int) -> float:

@@ -92,8 +92,10 @@ def _eager_where_refused(graph: BoxedCallable, gm: fx.GraphModule) -> BoxedCalla
     """PyTorch's attention leaves the state of its random numbers on the CPU or on the device, whatever
     was traced: a graph that is given another one than it was compiled for runs in eager PyTorch."""
 
+    eager = _boxed(gm)
+
     def run(inputs: list[Any]) -> Sequence[Any]:
-        arguments = tuple(inputs)
+        arguments = list(inputs)
         try:
             return graph(inputs)
         except LitzUserError as refused:
@@ -101,20 +103,24 @@ def _eager_where_refused(graph: BoxedCallable, gm: fx.GraphModule) -> BoxedCalla
                 raise
             _warn(f"a graph runs in eager PyTorch; {refused}")
             inputs.clear()
-            return gm.forward(*arguments)
+            return eager(arguments)
 
     return run  # type: ignore[return-value]
 
 
 def _run_eagerly(gm: fx.GraphModule, kind: str, reason: str) -> BoxedCallable:
     recorder.add(lambda number: GraphReport(number, kind, eager_reason=reason))
+    run = _boxed(gm)
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
 
+
+def _boxed(gm: fx.GraphModule) -> BoxedCallable:
     def run(inputs: list[Any]) -> Sequence[Any]:
         arguments = tuple(inputs)
         inputs.clear()
         return gm.forward(*arguments)
 
-    run._boxed_call = True  # type: ignore[attr-defined]
     return run
 
 

@@ -23,6 +23,16 @@ using TorchString = void*;    // StringHandle
 using TorchStack = uint64_t;  // StableIValue
 using TorchStatus = int32_t;
 
+// Signatures that a function has for each kind of device.
+using TorchProduct = TorchStatus(TorchTensor out, TorchTensor, TorchTensor);
+using TorchScaledSum = TorchStatus(TorchTensor out, TorchTensor, TorchTensor, TorchTensor,
+                                   double beta, double alpha);
+using TorchConvolution = TorchStatus(TorchTensor input, TorchTensor weight, TorchTensor* bias,
+                                     const int64_t* stride, int64_t, const int64_t* padding,
+                                     int64_t, const int64_t* dilation, int64_t, int32_t transposed,
+                                     const int64_t* output_padding, int64_t, int64_t groups,
+                                     TorchTensor*);
+
 // The CPU has no index; with one, torch_from_blob finds the memory on another device.
 inline constexpr int32_t kNoDeviceIndex = -1;
 
@@ -52,66 +62,50 @@ inline constexpr int32_t kNoDeviceIndex = -1;
   X(device_type_cuda, aoti_torch_device_type_cuda, int32_t())
 
 // X(member, symbol, signature): used where the installed torch has them.
-#define LITZ_TORCH_OPTIONAL(X)                                                                   \
-  X(is_defined, aoti_torch_is_defined, TorchStatus(TorchTensor, bool*))                          \
-  X(get_layout, aoti_torch_get_layout, TorchStatus(TorchTensor, int32_t*))                       \
-  X(layout_strided, aoti_torch_layout_strided, int32_t())                                        \
-  X(abi_version, aoti_torch_abi_version, uint64_t())                                             \
-  X(from_blob_with_deleter, torch_from_blob,                                                     \
-    TorchStatus(void*, int64_t ndim, const int64_t*, const int64_t*, int64_t offset,             \
-                int32_t dtype, int32_t device_type, int32_t device_index, TorchTensor*,          \
-                int32_t layout, const uint8_t*, int64_t, void (*deleter)(void*, void*), void*))  \
-  X(parallel_for, torch_parallel_for,                                                            \
-    TorchStatus(int64_t, int64_t, int64_t, void (*)(int64_t, int64_t, void*), void*))            \
-  X(get_num_threads, torch_get_num_threads, TorchStatus(uint32_t*))                              \
-  X(cxx_get_num_threads, _ZN2at15get_num_threadsEv, int())                                       \
-  X(call_dispatcher, torch_call_dispatcher,                                                      \
-    TorchStatus(const char* name, const char* overload, TorchStack*, uint64_t build_version))    \
-  X(new_list, torch_new_list_reserve_size, TorchStatus(size_t, TorchList*))                      \
-  X(list_push_back, torch_list_push_back, TorchStatus(TorchList, TorchStack))                    \
-  X(list_size, torch_list_size, TorchStatus(TorchList, size_t*))                                 \
-  X(list_get_item, torch_list_get_item, TorchStatus(TorchList, size_t, TorchStack*))             \
-  X(delete_list, torch_delete_list, TorchStatus(TorchList))                                      \
-  X(new_string, torch_new_string_handle, TorchStatus(const char*, size_t, TorchString*))         \
-  X(delete_string, torch_delete_string, TorchStatus(TorchString))                                \
-  X(new_stable_ivalue, torch_new_stable_ivalue, TorchStatus(TorchStack**))                       \
-  X(delete_stable_ivalue, torch_delete_stable_ivalue, TorchStatus(TorchStack*))                  \
-  X(what, torch_exception_get_what_without_backtrace, const char*())                             \
-  X(cpu_mm_out, aoti_torch_cpu_mm_out, TorchStatus(TorchTensor out, TorchTensor, TorchTensor))   \
-  X(cpu_bmm_out, aoti_torch_cpu_bmm_out, TorchStatus(TorchTensor out, TorchTensor, TorchTensor)) \
-  X(cpu_addmm_out, aoti_torch_cpu_addmm_out,                                                     \
-    TorchStatus(TorchTensor out, TorchTensor, TorchTensor, TorchTensor, double beta,             \
-                double alpha))                                                                   \
-  X(cpu_baddbmm_out, aoti_torch_cpu_baddbmm_out,                                                 \
-    TorchStatus(TorchTensor out, TorchTensor, TorchTensor, TorchTensor, double beta,             \
-                double alpha))                                                                   \
-  X(cpu_convolution, aoti_torch_cpu_convolution,                                                 \
-    TorchStatus(TorchTensor input, TorchTensor weight, TorchTensor* bias, const int64_t* stride, \
-                int64_t, const int64_t* padding, int64_t, const int64_t* dilation, int64_t,      \
-                int32_t transposed, const int64_t* output_padding, int64_t, int64_t groups,      \
-                TorchTensor*))                                                                   \
-  X(cpu_flash_attention, aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu,             \
-    TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, double dropout,           \
+#define LITZ_TORCH_OPTIONAL(X)                                                                  \
+  X(is_defined, aoti_torch_is_defined, TorchStatus(TorchTensor, bool*))                         \
+  X(get_layout, aoti_torch_get_layout, TorchStatus(TorchTensor, int32_t*))                      \
+  X(layout_strided, aoti_torch_layout_strided, int32_t())                                       \
+  X(abi_version, aoti_torch_abi_version, uint64_t())                                            \
+  X(from_blob_with_deleter, torch_from_blob,                                                    \
+    TorchStatus(void*, int64_t ndim, const int64_t*, const int64_t*, int64_t offset,            \
+                int32_t dtype, int32_t device_type, int32_t device_index, TorchTensor*,         \
+                int32_t layout, const uint8_t*, int64_t, void (*deleter)(void*, void*), void*)) \
+  X(parallel_for, torch_parallel_for,                                                           \
+    TorchStatus(int64_t, int64_t, int64_t, void (*)(int64_t, int64_t, void*), void*))           \
+  X(get_num_threads, torch_get_num_threads, TorchStatus(uint32_t*))                             \
+  X(cxx_get_num_threads, _ZN2at15get_num_threadsEv, int())                                      \
+  X(call_dispatcher, torch_call_dispatcher,                                                     \
+    TorchStatus(const char* name, const char* overload, TorchStack*, uint64_t build_version))   \
+  X(new_list, torch_new_list_reserve_size, TorchStatus(size_t, TorchList*))                     \
+  X(list_push_back, torch_list_push_back, TorchStatus(TorchList, TorchStack))                   \
+  X(list_size, torch_list_size, TorchStatus(TorchList, size_t*))                                \
+  X(list_get_item, torch_list_get_item, TorchStatus(TorchList, size_t, TorchStack*))            \
+  X(delete_list, torch_delete_list, TorchStatus(TorchList))                                     \
+  X(new_string, torch_new_string_handle, TorchStatus(const char*, size_t, TorchString*))        \
+  X(delete_string, torch_delete_string, TorchStatus(TorchString))                               \
+  X(new_stable_ivalue, torch_new_stable_ivalue, TorchStatus(TorchStack**))                      \
+  X(delete_stable_ivalue, torch_delete_stable_ivalue, TorchStatus(TorchStack*))                 \
+  X(what, torch_exception_get_what_without_backtrace, const char*())                            \
+  X(cpu_mm_out, aoti_torch_cpu_mm_out, TorchProduct)                                            \
+  X(cpu_bmm_out, aoti_torch_cpu_bmm_out, TorchProduct)                                          \
+  X(cpu_addmm_out, aoti_torch_cpu_addmm_out, TorchScaledSum)                                    \
+  X(cpu_baddbmm_out, aoti_torch_cpu_baddbmm_out, TorchScaledSum)                                \
+  X(cpu_convolution, aoti_torch_cpu_convolution, TorchConvolution)                              \
+  X(cpu_flash_attention, aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu,            \
+    TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, double dropout,          \
                 int32_t is_causal, TorchTensor* mask, double* scale, TorchTensor*, TorchTensor*))
 
 // X(member, symbol, signature): of libtorch_cuda.so, which a torch for CPUs lacks.
-#define LITZ_TORCH_CUDA(X)                                                                       \
-  X(cuda_stream, aoti_torch_get_current_cuda_stream, TorchStatus(int32_t index, void** stream))  \
-  X(cuda_create_guard, aoti_torch_create_cuda_guard, TorchStatus(int32_t index, void** guard))   \
-  X(cuda_delete_guard, aoti_torch_delete_cuda_guard, TorchStatus(void* guard))                   \
-  X(cuda_mm_out, aoti_torch_cuda_mm_out, TorchStatus(TorchTensor, TorchTensor, TorchTensor))     \
-  X(cuda_bmm_out, aoti_torch_cuda_bmm_out, TorchStatus(TorchTensor, TorchTensor, TorchTensor))   \
-  X(cuda_addmm_out, aoti_torch_cuda_addmm_out,                                                   \
-    TorchStatus(TorchTensor out, TorchTensor, TorchTensor, TorchTensor, double beta,             \
-                double alpha))                                                                   \
-  X(cuda_baddbmm_out, aoti_torch_cuda_baddbmm_out,                                               \
-    TorchStatus(TorchTensor out, TorchTensor, TorchTensor, TorchTensor, double beta,             \
-                double alpha))                                                                   \
-  X(cuda_convolution, aoti_torch_cuda_convolution,                                               \
-    TorchStatus(TorchTensor input, TorchTensor weight, TorchTensor* bias, const int64_t* stride, \
-                int64_t, const int64_t* padding, int64_t, const int64_t* dilation, int64_t,      \
-                int32_t transposed, const int64_t* output_padding, int64_t, int64_t groups,      \
-                TorchTensor*))
+#define LITZ_TORCH_CUDA(X)                                                                      \
+  X(cuda_stream, aoti_torch_get_current_cuda_stream, TorchStatus(int32_t index, void** stream)) \
+  X(cuda_create_guard, aoti_torch_create_cuda_guard, TorchStatus(int32_t index, void** guard))  \
+  X(cuda_delete_guard, aoti_torch_delete_cuda_guard, TorchStatus(void* guard))                  \
+  X(cuda_mm_out, aoti_torch_cuda_mm_out, TorchProduct)                                          \
+  X(cuda_bmm_out, aoti_torch_cuda_bmm_out, TorchProduct)                                        \
+  X(cuda_addmm_out, aoti_torch_cuda_addmm_out, TorchScaledSum)                                  \
+  X(cuda_baddbmm_out, aoti_torch_cuda_baddbmm_out, TorchScaledSum)                              \
+  X(cuda_convolution, aoti_torch_cuda_convolution, TorchConvolution)
 
 // Where a tensor's memory is, in torch's numbers.
 struct TorchDevice {

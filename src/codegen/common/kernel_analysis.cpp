@@ -83,6 +83,15 @@ std::vector<Expr> KernelAnalysis::outer_roots() const {
   return roots;
 }
 
+std::vector<Expr> KernelAnalysis::all_roots() const {
+  std::vector<Expr> roots = outer_roots();
+  for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
+    const std::vector<Expr> more = stage_roots(stage);
+    roots.insert(roots.end(), more.begin(), more.end());
+  }
+  return roots;
+}
+
 KernelAnalysis::Work KernelAnalysis::work(const std::vector<Expr>& roots, LoopMask along) {
   Work total;
   visit_postorder(roots, [&](Expr e) {

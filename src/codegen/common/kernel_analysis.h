@@ -40,6 +40,7 @@ class KernelAnalysis {
   // last stage.
   std::vector<Expr> stage_roots(uint32_t stage) const;
   std::vector<Expr> outer_roots() const;
+  std::vector<Expr> all_roots() const;
 
   // Weighted operations of the expressions that vary along the loop (constants and hoisted values
   // are free), and their loads' bytes.

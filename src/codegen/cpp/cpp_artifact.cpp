@@ -7,17 +7,11 @@
 #include "codegen/cpp/cpp_abi.h"
 #include "codegen/cpp/cpp_kernel.h"
 #include "codegen/cpp/cpp_run.h"
+#include "codegen/cpp/cpp_text.h"
 #include "support/error.h"
 
 namespace litz {
 namespace {
-
-std::string replace_all(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
 
 // One function, and all kernels of the plan that are it.
 struct KernelFunction {

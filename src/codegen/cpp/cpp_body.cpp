@@ -569,6 +569,27 @@ Expr CppBody::stored_value(const KernelStore& store) const {
   return value;
 }
 
+void CppBody::store_inner(uint32_t stage) {
+  std::vector<const KernelStore*> stores;
+  for (const KernelStore& store : analysis_.kernel().stores) {
+    if (store.inner && store.stage == stage) stores.push_back(&store);
+  }
+  store_all(stores);
+}
+
+void CppBody::store_outer() {
+  std::vector<const KernelStore*> stores;
+  for (const KernelStore& store : analysis_.kernel().stores) {
+    if (!store.inner) stores.push_back(&store);
+  }
+  store_all(stores);
+}
+
+void CppBody::store_all(const std::vector<const KernelStore*>& stores) {
+  for (const KernelStore* s : stores) prepare(*s);
+  for (const KernelStore* s : stores) store(*s);
+}
+
 void CppBody::prepare(const KernelStore& store) {
   emit(stored_value(store));
   for (Expr e : store.runtime_indices) emit(e);

@@ -84,11 +84,11 @@ class CppBody {
   // vector() or scalar(), as the current scope wants it.
   std::string value(Expr e) { return lanes_ > 1 ? vector(e) : scalar(e); }
 
-  // Computes what the store needs. All stores of a block are prepared before the first one is
-  // printed: a store may overwrite what another one's value is loaded from.
-  void prepare(const KernelStore& store);
-  // Stores the value at the offset of the kernel store: a vector where it is in a vector scope.
-  void store(const KernelStore& store);
+  // The kernel's stores in the inner loops of a stage, or those outside: vectors where the scope is
+  // a vector scope. All values are computed before the first store, which may overwrite what
+  // another one's value is loaded from.
+  void store_inner(uint32_t stage);
+  void store_outer();
 
   // Gives kReduced(number) a name in the current scope.
   void define_reduced(uint32_t number, std::string name, bool is_vector);
@@ -130,6 +130,9 @@ class CppBody {
   Scope& scope_for(LoopMask depends);
   const Value& emit(Expr e);
   Expr stored_value(const KernelStore& store) const;
+  void store_all(const std::vector<const KernelStore*>& stores);
+  void prepare(const KernelStore& store);
+  void store(const KernelStore& store);
   const Value* find(Expr e) const;
   Value compute(Expr e, Scope& scope, bool as_vector);
   Value compute_scalar(Expr e, Scope& scope);

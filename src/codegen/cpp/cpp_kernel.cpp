@@ -167,7 +167,7 @@ class KernelPrinter {
     push_rows_with([&] {
       for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage)
         print_stage(stage, "0", inner_end());
-      print_outer_stores();
+      body_.store_outer();
     });
     total_ = body_index(count(rows_));
     grain_ = grain(item_elements());
@@ -194,15 +194,6 @@ class KernelPrinter {
   std::string inner_end() {
     if (plan_.loop != VectorPlan::kNone && !plan_.outer) return body_index(extent(plan_.loop));
     return "1";
-  }
-
-  void print_outer_stores() {
-    for (const KernelStore& store : kernel_.stores) {
-      if (!store.inner) body_.prepare(store);
-    }
-    for (const KernelStore& store : kernel_.stores) {
-      if (!store.inner) body_.store(store);
-    }
   }
 
   // ---- stages where the vector loop is an inner loop, or there is none ----
@@ -250,9 +241,7 @@ class KernelPrinter {
       if (a.reduction().running)
         body_.define_reduced(a.number(), a.name(suffix), body_.lanes() > 1);
     }
-    for (const KernelStore& store : kernel_.stores) {
-      if (store.inner && store.stage == stage) body_.store(store);
-    }
+    body_.store_inner(stage);
   }
 
   bool has_inner_stores(uint32_t stage) const {
@@ -377,7 +366,7 @@ class KernelPrinter {
       body_.pop_scope("for (" + i64_ + " c = 0; c < chunks; ++c)");
       body_.define_reduced(a.number(), a.finish_scalar(body_), false);
     }
-    print_outer_stores();
+    body_.store_outer();
     pop_rows_of_finish(rows);
     finish_text_ = body_.take_text();
     total_ = "chunks";
@@ -430,7 +419,7 @@ class KernelPrinter {
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_tile_stage(stage, one_tile);
     if (std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
                     [](const KernelStore& s) { return !s.inner; })) {
-      print_tile_loop(one_tile, [&] { print_outer_stores(); });
+      print_tile_loop(one_tile, [&] { body_.store_outer(); });
     }
     pop_rows("for (" + i64_ + " it = begin; it < end; ++it)");
     total_ = body_index(count(rows_)) + (one_tile ? "" : " * " + tiles);
@@ -467,9 +456,7 @@ class KernelPrinter {
         const std::string updated = a.accumulate_in_array(body_, "v - from");
         if (a.reduction().running) body_.define_reduced(a.number(), updated, true);
       }
-      for (const KernelStore& store : kernel_.stores) {
-        if (store.inner && store.stage == stage) body_.store(store);
-      }
+      body_.store_inner(stage);
     });
     for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
   }
@@ -709,7 +696,7 @@ class KernelPrinter {
     body_.pop_scope("for (; u + " + lanes + " <= bottom; u += " + lanes + ")");
 
     body_.push_scope(along_, "u");
-    print_tile_loop(false, [&] { print_outer_stores(); });
+    print_tile_loop(false, [&] { body_.store_outer(); });
     body_.pop_scope("for (; u < bottom; ++u)");
     pop_rows("for (" + i64_ + " it = begin; it < end; ++it)");
     total_ = body_index(count(rows_)) + " * " + across + " * " + down;
@@ -735,14 +722,14 @@ class KernelPrinter {
     body_.push_scope(along_, "(u + i)");
     body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "");
     for (size_t k = 0; k < tiles.size(); ++k) body_.define_vector(transposed_[k], tiles[k] + "[i]");
-    print_outer_stores();
+    body_.store_outer();
     body_.pop_scope("");
     body_.pop_scope("for (int i = 0; i < " + lanes + "; ++i)");
   }
 
   void print_vector_body(const std::string& valid) {
     body_.push_vector_scope(plan_.loop, "v", plan_.lanes, valid);
-    print_outer_stores();
+    body_.store_outer();
     body_.pop_scope("");
   }
 

@@ -47,16 +47,23 @@ std::string cpp_float_literal(double value, bool is_double) {
   return std::signbit(value) ? "(" + text + ")" : text;
 }
 
-DType integer_of_bytes(int64_t bytes) {
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+DType integer_of_bytes(int64_t bytes, bool is_signed) {
   switch (bytes) {
     case 1:
-      return DType::kInt8;
+      return is_signed ? DType::kInt8 : DType::kUInt8;
     case 2:
-      return DType::kInt16;
+      return is_signed ? DType::kInt16 : DType::kUInt16;
     case 4:
-      return DType::kInt32;
+      return is_signed ? DType::kInt32 : DType::kUInt32;
     default:
-      return DType::kInt64;
+      return is_signed ? DType::kInt64 : DType::kUInt64;
   }
 }
 

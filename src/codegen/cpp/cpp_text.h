@@ -11,6 +11,9 @@
 
 namespace litz {
 
+// The text with every `from` as `to`.
+std::string replace_all(std::string text, std::string_view from, std::string_view to);
+
 // A string literal; every byte outside printable ASCII is escaped.
 std::string cpp_string_literal(std::string_view text);
 
@@ -20,8 +23,8 @@ std::string cpp_integer_literal(int64_t value);
 // The shortest literal that has the value, a float (with its suffix) or a double.
 std::string cpp_float_literal(double value, bool is_double);
 
-// The signed integer type of so many bytes: 1, 2, 4 or 8.
-DType integer_of_bytes(int64_t bytes);
+// The integer type of so many bytes: 1, 2, 4 or 8.
+DType integer_of_bytes(int64_t bytes, bool is_signed = true);
 
 // An int64 expression. `symbol_text` names the symbols, the prelude has the functions.
 std::string cpp_index(Index index, Prelude& prelude,

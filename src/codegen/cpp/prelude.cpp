@@ -29,7 +29,9 @@ constexpr std::string_view kHeader =
 #else
 #define LITZ_HAS(x) 0
 #endif
-typedef float f32;
+)";
+
+constexpr std::string_view kScalars = R"(typedef float f32;
 typedef double f64;
 typedef signed char i8;
 typedef unsigned char u8;
@@ -102,19 +104,6 @@ LITZ_INLINE litz_pack<H> select(litz_pack<M> m, litz_pack<H> x, litz_pack<H> y) 
   return {select(m.a, x.a, y.a), select(m.b, x.b, y.b)};
 }
 )";
-
-DType int_of(int bytes, bool is_signed) {
-  switch (bytes) {
-    case 1:
-      return is_signed ? DType::kInt8 : DType::kUInt8;
-    case 2:
-      return is_signed ? DType::kInt16 : DType::kUInt16;
-    case 4:
-      return is_signed ? DType::kInt32 : DType::kUInt32;
-    default:
-      return is_signed ? DType::kInt64 : DType::kUInt64;
-  }
-}
 
 int bytes_of(DType dtype) { return static_cast<int>(size_of(dtype)); }
 
@@ -202,7 +191,7 @@ std::string Prelude::type(DType dtype, int lanes) {
 }
 
 std::string Prelude::type_mask(int bytes, int lanes) {
-  return lanes == 1 ? "bool" : type(int_of(bytes, true), lanes);
+  return lanes == 1 ? "bool" : type(integer_of_bytes(bytes), lanes);
 }
 
 std::string Prelude::expand(std::string_view text, std::string_view own_name, std::string_view base,
@@ -225,19 +214,19 @@ std::string Prelude::expand(std::string_view text, std::string_view own_name, st
         out += to_string(dtype);
         break;
       case 'I':
-        out += type(int_of(bytes, true), lanes);
+        out += type(integer_of_bytes(bytes), lanes);
         break;
       case 'U':
-        out += type(int_of(bytes, false), lanes);
+        out += type(integer_of_bytes(bytes, false), lanes);
         break;
       case 'A':
-        out += lanes == 1 && bytes < 4 ? "u32" : type(int_of(bytes, false), lanes);
+        out += lanes == 1 && bytes < 4 ? "u32" : type(integer_of_bytes(bytes, false), lanes);
         break;
       case 'Z':
-        out += to_string(int_of(bytes, true));
+        out += to_string(integer_of_bytes(bytes));
         break;
       case 'X':
-        out += to_string(int_of(bytes, false));
+        out += to_string(integer_of_bytes(bytes, false));
         break;
       case 'M':
         out += type_mask(bytes, lanes);
@@ -253,7 +242,7 @@ std::string Prelude::expand(std::string_view text, std::string_view own_name, st
         break;
       case 'J':
       case 'K': {
-        const DType constant_dtype = text[i] == 'K' ? dtype : int_of(bytes, false);
+        const DType constant_dtype = text[i] == 'K' ? dtype : integer_of_bytes(bytes, false);
         const size_t end = closing(text, i + 1);
         const std::string value = expand(text.substr(i + 1, end - i), own_name, base, dtype, lanes);
         out += lanes == 1 ? value : "(" + type(constant_dtype, lanes) + "{} + " + value + ")";
@@ -544,8 +533,8 @@ std::string Prelude::nonzero(DType from, int lanes) {
 }
 
 std::string Prelude::convert_mask(int from_bytes, int to_bytes, int lanes) {
-  const DType from = int_of(from_bytes, true);
-  const DType to = int_of(to_bytes, true);
+  const DType from = integer_of_bytes(from_bytes);
+  const DType to = integer_of_bytes(to_bytes);
   if (lanes > 1) return require_conversion("to_" + std::string(to_string(to)), from, to, lanes);
   return define("same_mask", "bool same_mask(bool m) { return m; }");
 }
@@ -561,18 +550,18 @@ std::string Prelude::mask_to(int bytes, DType to, int lanes) {
 }
 
 std::string Prelude::any(int bytes, int lanes) {
-  return require("any_mask", int_of(bytes, true), lanes);
+  return require("any_mask", integer_of_bytes(bytes), lanes);
 }
 
 std::string Prelude::all(int bytes, int lanes) {
   const std::string any_false = any(bytes, lanes);
-  const std::string own = "all_mask_" + shape_name(int_of(bytes, true), lanes);
+  const std::string own = "all_mask_" + shape_name(integer_of_bytes(bytes), lanes);
   return define(own, "bool " + own + "(" + type_mask(bytes, lanes) + " m) { return !" + any_false +
                          "(m == 0); }");
 }
 
 std::string Prelude::first_lanes(int bytes, int lanes) {
-  return require("first_lanes", int_of(bytes, true), lanes);
+  return require("first_lanes", integer_of_bytes(bytes), lanes);
 }
 
 std::string Prelude::select() {
@@ -624,7 +613,9 @@ std::string Prelude::transpose(DType dtype, int lanes) {
 }
 
 std::string Prelude::text() const {
-  return std::string(target_.cuda ? prelude::cuda_header() : kHeader) + types_ + body_;
+  if (!target_.cuda) return std::string(kHeader) + std::string(kScalars) + types_ + body_;
+  return std::string(prelude::cuda_header()) + std::string(kScalars) +
+         std::string(prelude::cuda_helpers()) + types_ + body_;
 }
 
 }  // namespace litz

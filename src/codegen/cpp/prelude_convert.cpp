@@ -112,14 +112,6 @@ std::string float_to_int(const PreludeTarget& target, Shape from, DType to) {
          "  return __builtin_bit_cast(@T{" + type + "}, __builtin_ia32_" + call + ");\n}\n";
 }
 
-std::string replace_to(std::string_view text, DType to) {
-  std::string result(text);
-  for (size_t at; (at = result.find("TO")) != std::string::npos;) {
-    result.replace(at, 2, to_string(to));
-  }
-  return result;
-}
-
 // g++ 12 converts integers of different widths one lane at a time, so it gets the instructions;
 // clang finds them by itself.
 std::string for_gcc(DType to, std::string_view statements) {

@@ -12,17 +12,9 @@ constexpr std::string_view kHeader =
     R"(#define LITZ_INLINE static __device__ __forceinline__
 #define LITZ_COLD static __device__ __noinline__
 #define LITZ_HAS(x) 0
-typedef float f32;
-typedef double f64;
-typedef signed char i8;
-typedef unsigned char u8;
-typedef short i16;
-typedef unsigned short u16;
-typedef int i32;
-typedef unsigned int u32;
-typedef long i64;
-typedef unsigned long u64;
-template <class T, class F>
+)";
+
+constexpr std::string_view kHelpers = R"(template <class T, class F>
 LITZ_INLINE T litz_bit_cast(F x) {
   static_assert(sizeof(T) == sizeof(F), "bits");
   T r;
@@ -157,14 +149,10 @@ bool contains(const std::string_view (&names)[N], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-std::string replace_to(std::string text, DType to) {
-  for (size_t at; (at = text.find("TO")) != std::string::npos;) text.replace(at, 2, to_string(to));
-  return text;
-}
-
 }  // namespace
 
 std::string_view cuda_header() { return kHeader; }
+std::string_view cuda_helpers() { return kHelpers; }
 std::string_view cuda_pack() { return kPack; }
 
 std::string cuda_fragment(std::string_view name, Shape shape) {
@@ -183,7 +171,7 @@ std::string cuda_fragment(std::string_view name, Shape shape) {
   if (name == "sqrt") return unary + (is_f32 ? "__fsqrt_rn" : "__dsqrt_rn") + "(x); }\n";
   if (name == "abs") return unary + "fabs" + suffix + "(x); }\n";
   if (is_f32 && (name == "min" || name == "max")) {
-    std::string text = R"(
+    return replace_all(R"(
 LITZ_INLINE f32 @N(f32 x, f32 y) {
 #if __CUDA_ARCH__ >= 800
   f32 r;
@@ -193,9 +181,8 @@ LITZ_INLINE f32 @N(f32 x, f32 y) {
   return x != x || y != y ? x + y : fMINMAXf(x, y);
 #endif
 }
-)";
-    for (size_t at; (at = text.find("MINMAX")) != std::string::npos;) text.replace(at, 6, name);
-    return text;
+)",
+                       "MINMAX", name);
   }
   if (name == "sigmoid") return unary + "1.0@F / (1.0@F + @{exp}(-x)); }\n";
   if (name == "fma")

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "codegen/cpp/cpp_text.h"
 #include "codegen/cpp/prelude.h"
 
 namespace litz::prelude {
@@ -39,6 +40,11 @@ inline std::string find(std::span<const Fragment> table, std::string_view name) 
   return {};
 }
 
+// A fragment with TO as the name of the dtype.
+inline std::string replace_to(std::string_view text, DType to) {
+  return replace_all(std::string(text), "TO", to_string(to));
+}
+
 // Each returns an empty string for a name it does not know.
 std::string basic_fragment(const PreludeTarget& target, std::string_view name, Shape shape);
 std::string memory_fragment(const PreludeTarget& target, std::string_view name, Shape shape);
@@ -55,7 +61,9 @@ std::string library_fragment(std::string_view name, Shape shape);
 // What CUDA C++ has instead, for scalars; looked up first where that is the target.
 std::string cuda_fragment(std::string_view name, Shape shape);
 std::string cuda_convert_fragment(std::string_view name, Shape from, DType to);
+// The text in front of the scalar types, and behind them.
 std::string_view cuda_header();
+std::string_view cuda_helpers();
 std::string_view cuda_pack();
 // Loads and stores of a whole pack, given the versions for its halves.
 std::string cuda_pack_access(std::string_view name, std::string_view half, Shape shape);

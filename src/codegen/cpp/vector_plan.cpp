@@ -9,19 +9,10 @@
 namespace litz {
 namespace {
 
-std::vector<Expr> all_roots(KernelAnalysis& analysis) {
-  std::vector<Expr> roots = analysis.outer_roots();
-  for (uint32_t stage = 0; stage < analysis.kernel().num_stages; ++stage) {
-    const std::vector<Expr> more = analysis.stage_roots(stage);
-    roots.insert(roots.end(), more.begin(), more.end());
-  }
-  return roots;
-}
-
 // Bytes of the element type in which most of the work is done.
 int main_bytes(KernelAnalysis& analysis, const Program& program) {
   std::array<int, 9> work{};
-  visit_postorder(all_roots(analysis), [&](Expr e) {
+  visit_postorder(analysis.all_roots(), [&](Expr e) {
     switch (e.op()) {
       case ExprOp::kConstant:
       case ExprOp::kIndexValue:
@@ -108,7 +99,7 @@ int score(KernelAnalysis& analysis, size_t loop, int lanes, int bonus) {
         break;
     }
   };
-  visit_postorder(all_roots(analysis), [&](Expr e) {
+  visit_postorder(analysis.all_roots(), [&](Expr e) {
     if (e.op() != ExprOp::kLoad) return;
     const bool repeated = (analysis.depends(e) & analysis.inner_mask()) != 0;
     if (!repeated && !outer) return;
@@ -136,7 +127,7 @@ VectorPlan plan_vectors(KernelAnalysis& analysis, const Program& program, int ve
   const Kernel& kernel = analysis.kernel();
   const int lanes = std::clamp(vector_bytes / main_bytes(analysis, program), 2, 64);
   const LoopMask all = analysis.outer_mask() | analysis.inner_mask();
-  const int bonus = std::min(20, analysis.work(all_roots(analysis), all).operations / 4);
+  const int bonus = std::min(20, analysis.work(analysis.all_roots(), all).operations / 4);
   VectorPlan plan;
   int best = 0;
   const auto consider = [&](size_t loop, bool outer) {

@@ -10,13 +10,6 @@
 namespace litz {
 namespace {
 
-std::string replace_all(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
 // Lines of a bounded length: compilers are quick with those.
 std::string bytes_literal(std::string_view bytes) {
   constexpr size_t kLine = 2048;

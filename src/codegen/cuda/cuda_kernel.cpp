@@ -39,7 +39,7 @@ class KernelPrinter {
   CudaKernel print() {
     body_.push_scope(CppBody::kNoLoop, "");
     body_.push_iteration_scope();
-    if (plan_.turned_loop != SIZE_MAX) {
+    if (!plan_.turned_loads.empty()) {
       print_turned();
     } else if (is_pointwise()) {
       print_pointwise();
@@ -109,8 +109,7 @@ class KernelPrinter {
     Index units = count(outer_);
     const bool single = outer_.size() == 1;
     if (lanes > 1) {
-      units = single ? floor_div(units + (lanes - 1), program_.indices().constant(lanes))
-                     : floor_div(units, program_.indices().constant(lanes));
+      units = ceil_div(units, program_.indices().constant(lanes));
       rows.pop_back();
     }
     total_ = body_.index(units);
@@ -120,7 +119,7 @@ class KernelPrinter {
     if (lanes == 1) {
       decode(outer_, "it", 1);
       bind(outer_);
-      print_outer_stores();
+      body_.store_outer();
       unbind(outer_);
       return;
     }
@@ -133,12 +132,12 @@ class KernelPrinter {
     bind(rows);
     const std::string length = body_.index(extent(vector));
     body_.push_vector_scope(vector, "v", lanes, "");
-    print_outer_stores();
+    body_.store_outer();
     const bool whole = extent(vector).is_constant() && extent(vector).constant() % lanes == 0;
     body_.pop_scope(whole ? "" : "if (v + " + text(lanes) + " <= " + length + ")");
     if (!whole) {
       body_.push_vector_scope(vector, "v", lanes, "(i64)(" + length + " - v)");
-      print_outer_stores();
+      body_.store_outer();
       body_.pop_scope("if (v + " + text(lanes) + " > " + length + ")");
     }
     unbind(rows);
@@ -155,7 +154,7 @@ class KernelPrinter {
     for (size_t loop : outer_) {
       if (loop != last && loop != along) around.push_back(loop);
     }
-    const std::vector<Expr> loads = turned_loads(analysis_, plan_);
+    const std::vector<Expr>& loads = plan_.turned_loads;
     const std::string edge = text(kTurnedEdge);
     const std::string step = text(plan_.threads() / kTurnedEdge);
     const std::string width = body_.index(extent(last));
@@ -199,18 +198,9 @@ class KernelPrinter {
     body_.out().line("__syncthreads();");
     print_rows("j", "x", [&] {
       for (size_t i = 0; i < loads.size(); ++i) body_.define_scalar(loads[i], tiles[i] + "[x][j]");
-      print_outer_stores();
+      body_.store_outer();
     });
     unbind(around);
-  }
-
-  void print_outer_stores() {
-    for (const KernelStore& store : kernel_.stores) {
-      if (!store.inner) body_.prepare(store);
-    }
-    for (const KernelStore& store : kernel_.stores) {
-      if (!store.inner) body_.store(store);
-    }
   }
 
   // ---- groups ----
@@ -251,7 +241,7 @@ class KernelPrinter {
     if (plan_.splits > 1) {
       print_partials();
     } else {
-      print_outer_stores();
+      body_.store_outer();
     }
     body_.pop_scope(leader.empty() ? std::string(CppBody::kBlock) : "if (" + leader + ")");
     unbind(outer_);
@@ -317,7 +307,7 @@ class KernelPrinter {
     for (Accumulator& total : totals_)
       body_.define_reduced(total.number(), total.total_name("_t"), false);
     body_.push_scope(CppBody::kNoLoop, "");
-    print_outer_stores();
+    body_.store_outer();
     body_.pop_scope("if (threadIdx.x == 0)");
     unbind(outer_);
     plan_ = first;
@@ -515,12 +505,7 @@ class KernelPrinter {
                                  [&](const KernelStore& s) { return s.inner && s.stage == stage; });
     if (!any) return;
     body_.push_scope(CppBody::kNoLoop, "");
-    for (const KernelStore& store : kernel_.stores) {
-      if (store.inner && store.stage == stage) body_.prepare(store);
-    }
-    for (const KernelStore& store : kernel_.stores) {
-      if (store.inner && store.stage == stage) body_.store(store);
-    }
+    body_.store_inner(stage);
     body_.pop_scope(barriers() ? "if (live)" : "");
   }
 
@@ -651,9 +636,9 @@ class KernelPrinter {
       kernel.device_text +=
           "\n" + function(name + std::string(kCudaFinish), kFinishThreads, finish);
 
-    const std::string per_block = plan_.turned_loop != SIZE_MAX ? "1"
-                                  : is_pointwise()              ? text(plan_.threads())
-                                                                : text(plan_.groups);
+    const std::string per_block = !plan_.turned_loads.empty() ? "1"
+                                  : is_pointwise()            ? text(plan_.threads())
+                                                              : text(plan_.groups);
     IndentedBuffer h;
     h.open("static void " + name + "(const LitzHost* host, i32* status, " + parameters + ") {");
     h.line("const i64 total = " + total_ + ";");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "codegen/cpp/cpp_body.h"
 
@@ -55,19 +56,10 @@ double magnitude(Index e) {
   return std::numeric_limits<double>::infinity();
 }
 
-std::vector<Expr> all_roots(KernelAnalysis& analysis) {
-  std::vector<Expr> roots = analysis.outer_roots();
-  for (uint32_t stage = 0; stage < analysis.kernel().num_stages; ++stage) {
-    const std::vector<Expr> more = analysis.stage_roots(stage);
-    roots.insert(roots.end(), more.begin(), more.end());
-  }
-  return roots;
-}
-
 // Calls act(offset, bytes of an element, whether it depends on a value) for every load and store.
 template <class Act>
 void for_each_access(KernelAnalysis& analysis, const Program& program, const Act& act) {
-  visit_postorder(all_roots(analysis), [&](Expr e) {
+  visit_postorder(analysis.all_roots(), [&](Expr e) {
     if (e.op() == ExprOp::kLoad) act(e.coordinates()[0], size_of(e.dtype()), !e.operands().empty());
   });
   for (const KernelStore& store : analysis.kernel().stores)
@@ -112,7 +104,7 @@ int lanes_along(KernelAnalysis& analysis, const Program& program, size_t loop) {
     any = true;
     smallest = std::min(smallest, bytes);
   });
-  visit_postorder(all_roots(analysis), [&](Expr e) {
+  visit_postorder(analysis.all_roots(), [&](Expr e) {
     if (e.op() == ExprOp::kMasked || e.op() == ExprOp::kCheckIndex) possible = false;
   });
   if (!possible || !any) return 1;
@@ -168,34 +160,39 @@ int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iteratio
       std::clamp<int64_t>(std::min(kManyBlocks / blocks, iterations / turns), 1, kManyBlocks));
 }
 
-// The outer loop along which loads are contiguous that jump along the last one, if there is one for
-// all of those.
-size_t find_turned_loop(KernelAnalysis& analysis) {
+// Fills in turned_loads and turned_loop, where one loop serves all of them.
+void plan_turned_loads(KernelAnalysis& analysis, ThreadPlan& plan) {
   const Kernel& kernel = analysis.kernel();
-  if (kernel.outer.size() < 2 || kernel.sequential) return SIZE_MAX;
+  if (kernel.outer.size() < 2 || kernel.sequential) return;
   for (const KernelStore& store : kernel.stores) {
-    if (store.mode != StoreMode::kStore || !store.runtime_indices.empty()) return SIZE_MAX;
+    if (store.mode != StoreMode::kStore || !store.runtime_indices.empty()) return;
   }
   const size_t last = kernel.outer.size() - 1;
   size_t along = SIZE_MAX;
   bool possible = true;
+  std::vector<Expr> loads;
   visit_postorder(analysis.outer_roots(), [&](Expr e) {
     // Loads under a condition must not happen ahead of it.
     if (e.op() == ExprOp::kMasked) possible = false;
     if (e.op() != ExprOp::kLoad || !e.operands().empty()) return;
-    if (analysis.walk(e.coordinates()[0], last) != KernelAnalysis::Walk::kStrided) return;
+    const Index offset = e.coordinates()[0];
+    if (analysis.walk(offset, last) != KernelAnalysis::Walk::kStrided) return;
+    bool contiguous = false;
     for (size_t loop = 0; loop < last; ++loop) {
-      if (analysis.walk(e.coordinates()[0], loop) != KernelAnalysis::Walk::kContiguous) continue;
+      if (analysis.walk(offset, loop) != KernelAnalysis::Walk::kContiguous) continue;
       if (along != SIZE_MAX && along != loop) possible = false;
       along = loop;
+      contiguous = true;
     }
+    if (contiguous) loads.push_back(e);
   });
-  if (!possible || along == SIZE_MAX) return SIZE_MAX;
+  if (!possible || loads.empty()) return;
   for (size_t loop : {along, last}) {
     const Index e = analysis.extent(loop);
-    if (e.is_constant() && e.constant() < kTurnedEdge / 2) return SIZE_MAX;
+    if (e.is_constant() && e.constant() < kTurnedEdge / 2) return;
   }
-  return along;
+  plan.turned_loads = std::move(loads);
+  plan.turned_loop = along;
 }
 
 int power_of_two(int64_t value) {
@@ -203,19 +200,6 @@ int power_of_two(int64_t value) {
 }
 
 }  // namespace
-
-std::vector<Expr> turned_loads(KernelAnalysis& analysis, const ThreadPlan& plan) {
-  std::vector<Expr> loads;
-  visit_postorder(analysis.outer_roots(), [&](Expr e) {
-    if (e.op() != ExprOp::kLoad || !e.operands().empty()) return;
-    const Index offset = e.coordinates()[0];
-    if (analysis.walk(offset, analysis.kernel().outer.size() - 1) ==
-            KernelAnalysis::Walk::kStrided &&
-        analysis.walk(offset, plan.turned_loop) == KernelAnalysis::Walk::kContiguous)
-      loads.push_back(e);
-  });
-  return loads;
-}
 
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
   const Kernel& kernel = analysis.kernel();
@@ -227,7 +211,7 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
     if (!kernel.outer.empty()) {
       plan.vector_loop = kernel.outer.size() - 1;
       plan.lanes = lanes_along(analysis, program, plan.vector_loop);
-      plan.turned_loop = find_turned_loop(analysis);
+      plan_turned_loads(analysis, plan);
       // A tail of its own only where it is the only loop.
       if (kernel.outer.size() > 1)
         plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));

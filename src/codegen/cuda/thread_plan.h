@@ -9,6 +9,8 @@
 //             neighbours that are neighbours in memory
 #pragma once
 
+#include <vector>
+
 #include "codegen/common/kernel_analysis.h"
 
 namespace litz {
@@ -23,8 +25,10 @@ struct ThreadPlan {
   // Above 0, each thread of a group takes exactly so many turns in the only inner loop, few enough
   // that what the row is read from stays in registers from stage to stage.
   int turns = 0;
-  // Of a kernel without inner loops: the outer loop along which loads are contiguous that jump
-  // along the last one. Blocks then are squares of the two loops, read through shared memory.
+  // Of a kernel without inner loops: loads that jump along the last outer loop, and the one along
+  // which all of them are contiguous. Where there are any, blocks are squares of the two loops, and
+  // these loads go through shared memory.
+  std::vector<Expr> turned_loads;
   size_t turned_loop = SIZE_MAX;
   // Above 1, so many groups share the inner loops of one row, each a stretch of the last but the
   // vector loop; a second kernel combines what they made.
@@ -34,9 +38,6 @@ struct ThreadPlan {
 };
 
 inline constexpr int kTurnedEdge = 32;  // of those squares
-
-// Loads that jump along the last outer loop and are contiguous along turned_loop.
-std::vector<Expr> turned_loads(KernelAnalysis& analysis, const ThreadPlan& plan);
 
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program);
 
