@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <utility>
 
+#include "codegen/common/iteration_space.h"
 #include "codegen/cpp/cpp_body.h"
 
 namespace litz {
@@ -19,65 +19,6 @@ constexpr int kVectorBytes = 16;    // of memory in one access
 constexpr int kMostLanes = 8;
 constexpr int64_t kKeptElements = 32;  // of a row in each thread's registers
 constexpr int kColumnWidth = 32;
-constexpr int64_t kFewBlocks = 256;    // rows are split where they make fewer blocks
-constexpr int64_t kManyBlocks = 1024;  // ... into about so many
-constexpr int64_t kLongRow = 16384;    // ... and are longer than this
-
-// An upper bound of |e| and of every partial result while it is computed; saturates.
-double magnitude(Index e) {
-  switch (e.kind()) {
-    case IndexKind::kConstant:
-      return std::abs(static_cast<double>(e.constant()));
-    case IndexKind::kSymbol: {
-      const auto range = e.range();
-      return std::max(std::abs(static_cast<double>(range.lo)),
-                      std::abs(static_cast<double>(range.hi)));
-    }
-    case IndexKind::kSum: {
-      double total = std::abs(static_cast<double>(e.sum_constant()));
-      for (const auto& [coefficient, term] : e.terms())
-        total += std::abs(static_cast<double>(coefficient)) * magnitude(term);
-      return total;
-    }
-    case IndexKind::kProduct: {
-      double total = 1;
-      for (Index factor : e.operands()) total *= std::max(1.0, magnitude(factor));
-      return total;
-    }
-    case IndexKind::kFloorDiv:
-    case IndexKind::kMod:
-    case IndexKind::kMin:
-    case IndexKind::kMax: {
-      double most = 0;
-      for (Index operand : e.operands()) most = std::max(most, magnitude(operand));
-      return most;
-    }
-  }
-  return std::numeric_limits<double>::infinity();
-}
-
-// Calls act(offset, bytes of an element, whether it depends on a value) for every load and store.
-template <class Act>
-void for_each_access(KernelAnalysis& analysis, const Program& program, const Act& act) {
-  visit_postorder(analysis.all_roots(), [&](Expr e) {
-    if (e.op() == ExprOp::kLoad) act(e.coordinates()[0], size_of(e.dtype()), !e.operands().empty());
-  });
-  for (const KernelStore& store : analysis.kernel().stores)
-    act(store.offset, size_of(program.buffer(store.buffer).dtype), !store.runtime_indices.empty());
-}
-
-bool fits_32_bits(KernelAnalysis& analysis, const Program& program) {
-  constexpr double kMost = 2147483647.0 - 65536.0;  // room for the threads past the end
-  double iterations = 1;
-  for (size_t i = 0; i < analysis.num_loops(); ++i)
-    iterations *= std::max(1.0, magnitude(analysis.extent(i)));
-  bool fits = iterations < kMost;
-  for_each_access(analysis, program, [&](Index offset, int64_t, bool indirect) {
-    // Indirect positions are 64-bit values, in whose arithmetic the rest takes part.
-    if (!indirect && !(magnitude(offset) < kMost)) fits = false;
-  });
-  return fits;
-}
 
 // Lanes that all accesses allow along the loop: its neighbours are neighbours in memory everywhere,
 // or the same element.
@@ -118,81 +59,9 @@ int dividing(int lanes, Index length) {
   return lanes;
 }
 
-// Reads along the inner loop jump, while those along the outer one do not.
-bool walks_columns(KernelAnalysis& analysis, const Program& program) {
-  const Kernel& kernel = analysis.kernel();
-  if (kernel.outer.empty()) return false;
-  const size_t outer = kernel.outer.size() - 1;
-  const size_t inner = analysis.num_loops() - 1;
-  const Index width = analysis.extent(outer);
-  if (width.is_constant() && width.constant() < kColumnWidth / 2) return false;
-  int score = 0;
-  for_each_access(analysis, program, [&](Index offset, int64_t, bool) {
-    if (analysis.walk(offset, inner) == KernelAnalysis::Walk::kContiguous) score -= 2;
-    if (analysis.walk(offset, outer) == KernelAnalysis::Walk::kContiguous &&
-        analysis.walk(offset, inner) == KernelAnalysis::Walk::kStrided)
-      score += 2;
-  });
-  return score > 0;
-}
-
-// One stage that only reduces, with constant extents.
-bool can_split(KernelAnalysis& analysis) {
-  const Kernel& kernel = analysis.kernel();
-  if (kernel.num_stages != 1 || kernel.sequential) return false;
-  for (const KernelStore& store : kernel.stores) {
-    if (store.inner || store.mode != StoreMode::kStore) return false;
-  }
-  for (size_t i = 0; i < analysis.num_loops(); ++i) {
-    if (!analysis.extent(i).is_constant()) return false;
-  }
-  return true;
-}
-
 int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iterations) {
-  if (!can_split(analysis) || iterations < kLongRow || plan.group == 1) return 1;
-  int64_t rows = 1;
-  for (size_t i = 0; i < analysis.kernel().outer.size(); ++i) rows *= analysis.extent(i).constant();
-  const int64_t blocks = (rows + plan.groups - 1) / plan.groups;
-  if (rows == 0 || blocks >= kFewBlocks) return 1;
-  const int64_t turns = int64_t{plan.group} * plan.lanes * kTurns;
-  return static_cast<int>(
-      std::clamp<int64_t>(std::min(kManyBlocks / blocks, iterations / turns), 1, kManyBlocks));
-}
-
-// Fills in turned_loads and turned_loop, where one loop serves all of them.
-void plan_turned_loads(KernelAnalysis& analysis, ThreadPlan& plan) {
-  const Kernel& kernel = analysis.kernel();
-  if (kernel.outer.size() < 2 || kernel.sequential) return;
-  for (const KernelStore& store : kernel.stores) {
-    if (store.mode != StoreMode::kStore || !store.runtime_indices.empty()) return;
-  }
-  const size_t last = kernel.outer.size() - 1;
-  size_t along = SIZE_MAX;
-  bool possible = true;
-  std::vector<Expr> loads;
-  visit_postorder(analysis.outer_roots(), [&](Expr e) {
-    // Loads under a condition must not happen ahead of it.
-    if (e.op() == ExprOp::kMasked) possible = false;
-    if (e.op() != ExprOp::kLoad || !e.operands().empty()) return;
-    const Index offset = e.coordinates()[0];
-    if (analysis.walk(offset, last) != KernelAnalysis::Walk::kStrided) return;
-    bool contiguous = false;
-    for (size_t loop = 0; loop < last; ++loop) {
-      if (analysis.walk(offset, loop) != KernelAnalysis::Walk::kContiguous) continue;
-      if (along != SIZE_MAX && along != loop) possible = false;
-      along = loop;
-      contiguous = true;
-    }
-    if (contiguous) loads.push_back(e);
-  });
-  if (!possible || loads.empty()) return;
-  for (size_t loop : {along, last}) {
-    const Index e = analysis.extent(loop);
-    if (e.is_constant() && e.constant() < kTurnedEdge / 2) return;
-  }
-  plan.turned_loads = std::move(loads);
-  plan.turned_loop = along;
+  if (plan.group == 1) return 1;
+  return split_rows(analysis, plan.groups, iterations, int64_t{plan.group} * plan.lanes * kTurns);
 }
 
 int power_of_two(int64_t value) {
@@ -211,7 +80,9 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
     if (!kernel.outer.empty()) {
       plan.vector_loop = kernel.outer.size() - 1;
       plan.lanes = lanes_along(analysis, program, plan.vector_loop);
-      plan_turned_loads(analysis, plan);
+      TurnedLoads turned = find_turned_loads(analysis, kTurnedEdge / 2);
+      plan.turned_loads = std::move(turned.loads);
+      plan.turned_loop = turned.loop;
       // A tail of its own only where it is the only loop.
       if (kernel.outer.size() > 1)
         plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
@@ -220,13 +91,8 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
   }
   if (running) return plan;
 
-  int64_t iterations = 1;
-  for (size_t i = kernel.outer.size(); i < analysis.num_loops(); ++i) {
-    const Index e = analysis.extent(i);
-    iterations *= e.is_constant() ? std::max<int64_t>(e.constant(), 1) : 4096;
-    iterations = std::min<int64_t>(iterations, int64_t{1} << 40);
-  }
-  if (walks_columns(analysis, program)) {
+  const int64_t iterations = inner_iterations(analysis);
+  if (walks_columns(analysis, program, kColumnWidth / 2)) {
     plan.columns = true;
     plan.groups = kColumnWidth;
     plan.group = std::clamp(power_of_two(iterations / 8), 1, 32);
