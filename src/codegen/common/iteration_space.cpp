@@ -70,6 +70,13 @@ bool fits_32_bits(KernelAnalysis& analysis, const Program& program) {
     // Indirect positions are 64-bit values, in whose arithmetic the rest takes part.
     if (!indirect && !(magnitude(offset) < kMost)) fits = false;
   });
+  // Values of index expressions are computed in the type of positions.
+  visit_postorder(analysis.all_roots(), [&](Expr e) {
+    if (e.op() == ExprOp::kIndexValue && !(magnitude(e.index()) < kMost)) fits = false;
+  });
+  for (const KernelReduction& reduction : analysis.kernel().reductions) {
+    if (reduction.position.valid() && !(magnitude(reduction.position) < kMost)) fits = false;
+  }
   return fits;
 }
 
