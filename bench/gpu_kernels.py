@@ -4,7 +4,8 @@
 Times are medians of CUDA-event times of single calls. In front of each call the device is kept busy for longer than the
 host needs to queue it, so that they are times of the device alone. `share` is the bandwidth that the last backend
 reaches (bytes the row must move at least, over time) as a share of what a copy of 512 MiB reaches in the same run.
-`host` is the time that one call of the last backend keeps the host busy.
+`host` is the time that one call of the last backend keeps the host busy. "litz:triton" and "litz:cuda" are Litz with kernels in that
+dialect; --dialect both stands for the two.
 """
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from cpu_kernels import moved_bytes, written_gelu
 from litz_bench_util import (
-    Table, add_backend_argument, check_backends, compiled, error_line, geomean, progress, ratio, show_ratio, show_seconds,
+    Table, add_backend_argument, check_backends, compiled, error_line, geomean, own_code, progress, ratio, show_ratio, show_seconds,
     write_json,
 )
 
@@ -128,6 +129,13 @@ def copy_bandwidth() -> float:
     return 2 * x.numel() * 4 / seconds
 
 
+def compiled_as(fn: Callable, name: str) -> Callable:
+    backend, _, dialect = name.partition(":")
+    if not dialect:
+        return compiled(fn, backend)
+    return torch.compile(own_code(fn, name), backend=backend, dynamic=False, options={"gpu_dialect": dialect})
+
+
 def measure(kernel: Kernel, backends: list[str], rounds: int) -> dict:
     args = kernel.args()
     expected = kernel.fn(*args).float()
@@ -136,7 +144,7 @@ def measure(kernel: Kernel, backends: list[str], rounds: int) -> dict:
     for backend in ["eager", *backends]:
         torch._dynamo.reset()
         try:
-            fn = compiled(kernel.fn, backend)
+            fn = compiled_as(kernel.fn, backend)
             start = time.perf_counter()
             got = fn(*args)
             torch.cuda.synchronize()
@@ -164,13 +172,18 @@ def measure(kernel: Kernel, backends: list[str], rounds: int) -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_backend_argument(parser, ("inductor", "litz"))
+    parser.add_argument("--dialect", choices=("triton", "cuda", "both"), help="of Litz's kernels (default: as Litz chooses)")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="only kernels whose name contains one of these")
     parser.add_argument("--rounds", type=int, default=20, help="round-robin rounds per row (default 20)")
     parser.add_argument("--json", metavar="FILE", help="write the measurements to FILE")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("no CUDA device is visible to PyTorch")
-    check_backends(options.backend)
+    if options.dialect:
+        dialects = ("cuda", "triton") if options.dialect == "both" else (options.dialect,)
+        others = [b for b in options.backend if b != "litz"]
+        options.backend = [*others, *(f"litz:{d}" for d in dialects)]
+    check_backends(name.partition(":")[0] for name in options.backend)
     torch.manual_seed(0)
 
     bandwidth = copy_bandwidth()

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define LITZ_ABI_VERSION 2
+#define LITZ_ABI_VERSION 3
 
 typedef enum LitzStatus {
   LITZ_OK = 0,
@@ -141,12 +141,23 @@ typedef struct LitzHost {
   int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
 } LitzHost;
 
-/* Kernels for a device, which the host loads once for each device. */
+/* A cubin. */
+typedef struct LitzDeviceImage {
+  const void* bytes;
+  int64_t num_bytes;
+} LitzDeviceImage;
+
+typedef struct LitzDeviceKernel {
+  const char* name; /* of a function of its image */
+  int32_t image;
+} LitzDeviceKernel;
+
+/* Kernels for a device, in one image or several, which the host loads once for each device. */
 typedef struct LitzDeviceCode {
-  const char* target; /* "sm_90" */
-  const void* image;  /* a cubin */
-  int64_t image_bytes;
-  const char* const* kernels; /* names of its functions; the index is what `launch` takes */
+  const char* target;              /* "sm_90" */
+  const LitzDeviceImage* images;   /* num_images entries */
+  const LitzDeviceKernel* kernels; /* num_kernels entries; the index is what `launch` takes */
+  int32_t num_images;
   int32_t num_kernels;
 } LitzDeviceCode;
 

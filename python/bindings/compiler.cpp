@@ -116,12 +116,19 @@ void bind_compiler(nb::module_& m) {
       .def(
           "__init__",
           [](HostPaths* self, std::vector<std::string> zig_folders,
-             std::vector<std::string> nvrtc_folders, const DeviceTarget& device) {
-            new (self) HostPaths{std::move(zig_folders), std::move(nvrtc_folders), device};
+             std::vector<std::string> nvrtc_folders, const DeviceTarget& device, std::string python,
+             std::string triton_worker, std::string triton_version) {
+            new (self)
+                HostPaths{std::move(zig_folders),
+                          std::move(nvrtc_folders),
+                          device,
+                          {std::move(python), std::move(triton_worker), std::move(triton_version)}};
           },
           nb::arg("zig_folders") = std::vector<std::string>(),
-          nb::arg("nvrtc_folders") = std::vector<std::string>(),
-          nb::arg("device") = DeviceTarget());
+          nb::arg("nvrtc_folders") = std::vector<std::string>(), nb::arg("device") = DeviceTarget(),
+          nb::arg("python") = "", nb::arg("triton_worker") = "", nb::arg("triton_version") = "",
+          "`triton_version` is empty where there is no Triton; else `python` runs `triton_worker`, "
+          "which imports it.");
   m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"),
         nb::arg("paths") = HostPaths(),
         "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "

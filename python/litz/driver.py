@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
+import importlib.util
 import json
 import sys
 from collections.abc import Mapping
@@ -40,7 +42,15 @@ def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> Co
     Raises LitzUserError for what the user can change, and LitzInternalError, whose message names a
     reproducer file, for a fault in Litz.
     """
-    paths = _core.HostPaths(_package_folders(), nvrtc_folders(), device_target(builder.device))
+    device = device_target(builder.device)
+    paths = _core.HostPaths(
+        _package_folders(),
+        nvrtc_folders(),
+        device,
+        sys.executable or "",
+        triton_worker(),
+        triton_version() if device.kind != "cpu" else "",
+    )
     path, info, warnings, program, left = _core.compile_graph(builder, dict(options), paths)
     return CompileResult(path, json.loads(info or "{}"), tuple(warnings), program, left)
 
@@ -67,6 +77,24 @@ def nvrtc_folders() -> list[str]:
     for folder in _package_folders():
         found.extend(library.parent for library in Path(folder, "nvidia").glob("*/lib/libnvrtc.so*"))
     return sorted(dict.fromkeys(map(str, found)), reverse=True)
+
+
+def triton_worker() -> str:
+    """The program that compiles Triton kernels."""
+    return str(Path(__file__).with_name("triton_worker.py"))
+
+
+@functools.cache
+def triton_version() -> str:
+    """Of the Triton that ``import triton`` finds; empty where there is none."""
+    if not sys.executable or importlib.util.find_spec("triton") is None:
+        return ""
+    for package in ("triton", "pytorch-triton"):
+        try:
+            return importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ""
 
 
 def option_rows() -> list[dict[str, Any]]:

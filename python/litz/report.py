@@ -89,7 +89,7 @@ class GraphReport:
 
     From the compiler come JSON objects with the fields of these classes: ``kernels``,
     ``library_calls``, ``fallbacks``, ``buffers``, ``not_fused``, ``timings`` (stage to seconds),
-    ``source_path``, ``cached`` and ``interpreted``.
+    ``source_path``, ``cached``, ``interpreted``, ``dialect`` and ``dialect_reason``.
     """
 
     number: int
@@ -107,6 +107,10 @@ class GraphReport:
     """Why the whole graph runs in eager PyTorch; empty where it does not."""
     interpreted: str = ""
     """Why the graph runs in Litz's interpreter; empty where it does not."""
+    dialect: str = ""
+    """What the kernels of a graph for a GPU are written in: "triton" or "cuda"."""
+    dialect_reason: str = ""
+    """Why they are not Triton; empty where they are, or were not meant to be."""
 
     @staticmethod
     def from_info(number: int, kind: str, info: Mapping[str, Any], timings: Mapping[str, float]) -> GraphReport:
@@ -121,6 +125,8 @@ class GraphReport:
             source_path=info.get("source_path", ""),
             cached=info.get("cached", False),
             interpreted=info.get("interpreted", ""),
+            dialect=info.get("dialect", ""),
+            dialect_reason=info.get("dialect_reason", ""),
             **rows,
         )
 
@@ -136,7 +142,10 @@ class GraphReport:
             lines = [f"{title}: runs in the interpreter because {self.interpreted}"]
         else:
             cached = ", from the cache" if self.cached else ""
-            lines = [f"{title}: {len(self.kernels)} kernels, {self.seconds * 1e3:.1f} ms{cached}"]
+            kind = f"{self.dialect} kernels" if self.dialect else "kernels"
+            lines = [f"{title}: {len(self.kernels)} {kind}, {self.seconds * 1e3:.1f} ms{cached}"]
+            if self.dialect_reason:
+                lines.append(f"  not triton because {self.dialect_reason}")
         for name in _ROWS:
             if rows := getattr(self, name):
                 lines.append(f"  {name.replace('_', ' ')}")

@@ -49,6 +49,11 @@ bool is_known_op(const std::string& name, const std::set<std::string>& ops) {
 }  // namespace
 
 void check_options(const Options& options, const Graph& graph) {
+  const std::vector<std::string> dialects = {"auto", "triton", "cuda"};
+  if (std::find(dialects.begin(), dialects.end(), options.gpu_dialect) == dialects.end()) {
+    throw UserError("option gpu_dialect: there is no '" + options.gpu_dialect + "'; there are " +
+                    listed(dialects));
+  }
   for (const std::string& name : split_list(options.disable_passes)) {
     if (find_graph_pass(name) != nullptr) continue;
     std::vector<std::string_view> passes;

@@ -5,10 +5,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
 
 #include "cache/artifact_cache.h"
 #include "codegen/cpp/cpp_artifact.h"
 #include "codegen/cuda/cuda_artifact.h"
+#include "codegen/triton/triton_artifact.h"
 #include "driver/check_options.h"
 #include "driver/environment.h"
 #include "driver/report.h"
@@ -32,6 +36,7 @@
 #include "support/version.h"
 #include "toolchain/host_compiler.h"
 #include "toolchain/nvrtc.h"
+#include "toolchain/triton.h"
 
 namespace litz {
 namespace {
@@ -41,6 +46,7 @@ constexpr int64_t kFormatVersion = 1;
 constexpr const char* kLibrary = "graph.so";
 constexpr const char* kReport = "report.json";
 constexpr const char* kDeviceSource = "kernels.cu";
+constexpr const char* kTritonSource = "kernels.py";
 constexpr size_t kMaxLogInMessage = 1000;
 // For a compiler to show that it comes back at all.
 constexpr double kProbeSeconds = 10;
@@ -48,6 +54,15 @@ constexpr double kProbeSeconds = 10;
 CompilerVersions& compiler_versions() {
   static CompilerVersions versions;
   return versions;
+}
+
+// One for each interpreter that a process compiles with.
+TritonCompiler triton_compiler(const TritonOptions& options) {
+  static std::mutex mutex;
+  static std::map<std::string, TritonCompiler> compilers;
+  const std::lock_guard lock(mutex);
+  const std::string name = options.python + "\n" + options.worker + "\n" + options.version;
+  return compilers.try_emplace(name, options).first->second;
 }
 
 StuckCompilers& stuck_compilers() {
@@ -114,27 +129,39 @@ class Compilation {
   }
 
  private:
-  // The same for a graph whose tensors are a GPU's: its kernels are CUDA C++, compiled in this
-  // process; what launches them is a library as on a CPU. There is no interpreter for these.
+  // The same for a graph whose tensors are a GPU's: its kernels are Triton or CUDA C++, what
+  // launches them is a library as on a CPU. There is no interpreter for these.
   Compiled run_on_device() {
     if (options_.interpret) return leave("the interpreter works on CPU tensors only");
     const CpuTarget target = read_target(options_);
     const Result<HostCompiler> compiler =
         timings_.measure("find compiler", [&] { return find_compiler(); });
     if (!compiler) return leave("no C++ compiler can be used; " + compiler.reason());
+    ArtifactCache cache = open_cache();
+    const std::string& arch = paths_.device.arch;
+    std::string reason;  // why it is not Triton
+    std::optional<Plan> plan;
+    if (wants_triton()) {
+      const CacheKey key = timings_.measure("key", [&] {
+        return make_key(target, compiler->identity(), arch + " triton " + paths_.triton.version);
+      });
+      if (find_in_cache(cache, key)) return std::move(result_);
+      triton_compiler(paths_.triton).start();
+      plan = schedule(lower());
+      const Result<CppSources> sources = compile_triton(*plan, target, &reason);
+      if (sources)
+        return build_for_device(*compiler, target, cache, key, *plan, *sources, "triton", "");
+    }
+
     const Result<Nvrtc> nvrtc =
         timings_.measure("find NVRTC", [&] { return Nvrtc::find({paths_.nvrtc_folders}); });
     if (!nvrtc) return leave("CUDA's run-time compiler cannot be used; " + nvrtc.reason());
-    const std::string& arch = paths_.device.arch;
-    ArtifactCache cache = open_cache();
     const CacheKey key = timings_.measure("key", [&] {
       return make_key(target, compiler->identity(), arch + " " + nvrtc->version());
     });
     if (find_in_cache(cache, key)) return std::move(result_);
-
-    const Program program = lower();
-    const Plan plan = schedule(program);
-    const CudaProgram cuda = timings_.measure("print", [&] { return print_cuda_program(plan); });
+    if (!plan) plan = schedule(lower());
+    const CudaProgram cuda = timings_.measure("print", [&] { return print_cuda_program(*plan); });
     if (trace_.enabled()) trace_.write(kDeviceSource, cuda.text);
     const Nvrtc::Image image = timings_.measure("compile kernels", [&] {
       // Eager rounds after every operation.
@@ -147,12 +174,67 @@ class Compilation {
           image.log.substr(0, kMaxLogInMessage) + reproduce_hint(graph_, options_));
       return leave("NVRTC rejects its kernels");
     }
-    CppSources sources = print_cuda_artifact(plan, cuda, {arch, image.cubin},
+    CppSources sources = print_cuda_artifact(*plan, cuda, {arch, image.cubin},
                                              artifact_options(options_, target).description);
     sources.beside.push_back({kDeviceSource, cuda.text});
+    return build_for_device(*compiler, target, cache, key, *plan, sources, "cuda", reason);
+  }
+
+  bool wants_triton() {
+    if (options_.gpu_dialect == "cuda") return false;
+    if (!paths_.triton.version.empty()) return true;
+    if (options_.gpu_dialect == "triton") {
+      result_.warnings.push_back(
+          "Triton cannot be imported, so kernels for a GPU are CUDA C++; pip install litz[triton]");
+    }
+    return false;
+  }
+
+  // Where Triton does not do it, `reason` says why; a fault of the toolchain is a warning, too.
+  Result<CppSources> compile_triton(const Plan& plan, const CpuTarget& target,
+                                    std::string* reason) {
+    const Result<TritonProgram> program =
+        timings_.measure("print", [&] { return print_triton_program(plan); });
+    if (!program) {
+      *reason = program.reason();
+      return Unsupported{*reason};
+    }
+    if (trace_.enabled()) trace_.write(kTritonSource, program->text);
+    std::vector<TritonCompiler::Function> functions;
+    for (const TritonProgram::Function& f : program->functions)
+      functions.push_back({f.name, f.signature, f.aligned, f.warps, f.stages, f.checks});
+    std::vector<TritonImage> images;
+    if (!functions.empty()) {
+      const Result<std::vector<TritonCompiler::Image>> compiled =
+          timings_.measure("compile kernels", [&] {
+            return triton_compiler(paths_.triton)
+                .compile(program->text, functions, paths_.device.arch, translation_units(options_),
+                         deadline_after(options_.compile_time_limit));
+          });
+      if (!compiled) {
+        *reason = "Triton's compiler failed; " + compiled.reason();
+        result_.warnings.push_back(
+            "Triton did not compile the kernels of a graph, which are CUDA C++ instead; " +
+            compiled.reason().substr(0, kMaxLogInMessage));
+        return Unsupported{*reason};
+      }
+      for (const TritonCompiler::Image& image : *compiled)
+        images.push_back({image.cubin, image.shared_bytes, image.threads, image.added_arguments});
+    }
+    CppSources sources = print_triton_artifact(plan, *program, paths_.device.arch, images,
+                                               artifact_options(options_, target).description);
+    sources.beside.push_back({kTritonSource, program->text});
+    return sources;
+  }
+
+  Compiled build_for_device(const HostCompiler& compiler, const CpuTarget& target,
+                            const ArtifactCache& cache, const CacheKey& key, const Plan& plan,
+                            const CppSources& sources, const std::string& dialect,
+                            const std::string& reason) {
     if (trace_.enabled()) trace_.write(sources.units[0].name, sources.units[0].text);
-    const std::string report = report_plan(plan, sources.kernels, fallbacks_);
-    const BuildResult built = build(*compiler, target, cache, key, sources, report);
+    const std::string report =
+        with_dialect(report_plan(plan, sources.kernels, fallbacks_), dialect, reason);
+    const BuildResult built = build(compiler, target, cache, key, sources, report);
     if (!built.ok())
       return leave(std::string(build_status_name(built.status)) + "; " +
                    built.log.substr(0, kMaxLogInMessage));

@@ -9,6 +9,7 @@
 #include "driver/options.h"
 #include "graph/graph.h"
 #include "ir/program.h"
+#include "toolchain/triton.h"
 
 namespace litz {
 
@@ -17,6 +18,7 @@ struct HostPaths {
   std::vector<std::string> zig_folders;    // places that may hold a folder `ziglang`
   std::vector<std::string> nvrtc_folders;  // places that may hold libnvrtc
   DeviceTarget device;
+  TritonOptions triton;  // without a version where there is none
 };
 
 struct Compiled {

@@ -151,6 +151,14 @@ std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel
   return dump(report);
 }
 
+std::string with_dialect(const std::string& report, const std::string& dialect,
+                         const std::string& reason) {
+  Json all = Json::parse(report);
+  all["dialect"] = dialect;
+  all["dialect_reason"] = reason;
+  return dump(all);
+}
+
 std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks,
                                const std::string& reason) {
   Json report;

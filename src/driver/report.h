@@ -16,6 +16,11 @@ namespace litz {
 std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel_names,
                         const std::vector<LoweringNote>& fallbacks);
 
+// The report of a graph for a GPU with the dialect of its kernels, and why it is that one where
+// another was wanted.
+std::string with_dialect(const std::string& report, const std::string& dialect,
+                         const std::string& reason);
+
 // The same for a program that is interpreted: no kernels and no buffers between them.
 std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks,
                                const std::string& reason);

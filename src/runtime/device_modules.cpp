@@ -16,9 +16,9 @@ DeviceModule::~DeviceModule() {
   if (context_ == nullptr) return;
   {
     CudaContextScope scope(*driver_, context_);
-    if (module_ != nullptr || !constants_.empty()) driver_->context_synchronize();
+    if (!loaded_.empty() || !constants_.empty()) driver_->context_synchronize();
     for (const auto& [bytes, address] : constants_) driver_->free(address);
-    if (module_ != nullptr) driver_->module_unload(module_);
+    for (CudaModule module : loaded_) driver_->module_unload(module);
   }
   driver_->primary_context_release(device_);
 }
@@ -37,9 +37,13 @@ std::string DeviceModule::load(const LitzDeviceCode* code, int32_t device) {
   }
   if (code == nullptr) return {};
   CudaContextScope scope(driver, context_);
-  status = scope.status() != 0 ? scope.status() : driver.module_load(&module_, code->image);
+  status = scope.status();
+  for (int32_t i = 0; i < code->num_images && status == 0; ++i) {
+    CudaModule module = nullptr;
+    status = driver.module_load(&module, code->images[i].bytes);
+    if (status == 0) loaded_.push_back(module);
+  }
   if (status != 0) {
-    module_ = nullptr;
     std::string fault = "kernels cannot be loaded: " + driver.describe(status);
     if (status == CudaDriver::kInvalidImage || status == CudaDriver::kNoBinaryForDevice ||
         status == CudaDriver::kUnsupportedPtxVersion) {
@@ -52,9 +56,11 @@ std::string DeviceModule::load(const LitzDeviceCode* code, int32_t device) {
   functions_.resize(count);
   shared_limits_ = std::make_unique<std::atomic<int64_t>[]>(count);
   for (size_t k = 0; k < count; ++k) {
-    status = driver.module_function(&functions_[k], module_, code->kernels[k]);
+    const LitzDeviceKernel& kernel = code->kernels[k];
+    status = driver.module_function(&functions_[k], loaded_[static_cast<size_t>(kernel.image)],
+                                    kernel.name);
     if (status != 0) {
-      return "the kernel " + std::string(code->kernels[k]) +
+      return "the kernel " + std::string(kernel.name) +
              " cannot be loaded: " + driver.describe(status);
     }
     shared_limits_[k] = kFreeSharedBytes;
@@ -74,7 +80,7 @@ int DeviceModule::raise_shared_limit(size_t kernel, int64_t bytes, std::string* 
       functions_[kernel], CudaDriver::kMaxDynamicSharedBytes, static_cast<int>(bytes));
   if (status != 0) {
     return fail(status,
-                "giving the kernel " + std::string(code_->kernels[kernel]) + " " +
+                "giving the kernel " + std::string(code_->kernels[kernel].name) + " " +
                     std::to_string(bytes) + " bytes of shared memory",
                 message);
   }
@@ -93,7 +99,7 @@ int DeviceModule::launch(int32_t kernel, const int64_t* grid, int32_t threads, i
   for (int d = 0; d < 3; ++d) {
     if (grid[d] == 0) return LITZ_OK;
     if (grid[d] < 0 || grid[d] > kMaxGrid[d]) {
-      *message = "the kernel " + std::string(code_->kernels[index]) +
+      *message = "the kernel " + std::string(code_->kernels[index].name) +
                  " is too large: " + std::to_string(grid[d]) + " blocks in dimension " +
                  std::to_string(d);
       return LITZ_ERROR;
@@ -108,7 +114,7 @@ int DeviceModule::launch(int32_t kernel, const int64_t* grid, int32_t threads, i
       functions_[index], blocks[0], blocks[1], blocks[2], static_cast<unsigned>(threads), 1, 1,
       static_cast<unsigned>(shared_bytes), stream, arguments, nullptr);
   if (status == 0) return LITZ_OK;
-  return fail(status, "launching the kernel " + std::string(code_->kernels[index]), message);
+  return fail(status, "launching the kernel " + std::string(code_->kernels[index].name), message);
 }
 
 // Other streams may use the copy as soon as this returns, so it waits for the upload.

@@ -47,7 +47,7 @@ class DeviceModule {
   const LitzDeviceCode* code_ = nullptr;
   CudaDevice device_ = 0;
   CudaContext context_ = nullptr;
-  CudaModule module_ = nullptr;
+  std::vector<CudaModule> loaded_;                         // by image
   std::vector<CudaFunction> functions_;                    // by kernel
   std::unique_ptr<std::atomic<int64_t>[]> shared_limits_;  // by kernel: bytes it may be given
   std::mutex mutex_;  // for what follows and for raising limits

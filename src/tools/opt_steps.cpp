@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "codegen/cuda/cuda_artifact.h"
+#include "codegen/triton/triton_program.h"
 #include "driver/compile.h"
 #include "driver/interpreted_graph.h"
 #include "driver/stage_options.h"
@@ -66,8 +67,14 @@ State emit(const State& state, const std::string& form, const Options& options) 
     const CudaProgram cuda = print_cuda_program(plan);
     return Text{cuda.text.substr(cuda.kernels_begin)};
   }
+  if (form == "triton" || form == "triton-kernels") {
+    const Result<TritonProgram> triton = print_triton_program(plan);
+    if (!triton) throw UserError("the plan cannot be printed as Triton; " + triton.reason());
+    return Text{triton->text.substr(form == "triton" ? 0 : triton->kernels_begin)};
+  }
   if (form != "kernels")
-    throw UserError("--emit takes cpp, kernels, cuda or cuda-kernels, not '" + form + "'");
+    throw UserError("--emit takes cpp, kernels, cuda, cuda-kernels, triton or triton-kernels, not '" +
+                    form + "'");
   Text kernels;
   for (const CppSource& unit : sources.units) {
     kernels.text += unit.text.substr(unit.kernels_begin, unit.kernels_end - unit.kernels_begin);
@@ -103,7 +110,8 @@ constexpr OptStep kSteps[] = {
     {"--lower", nullptr, "Graph to program", lower},
     {"--schedule", nullptr, "Program to plan", schedule},
     {"--emit", "FORM",
-     "Plan to C++: cpp is all of it, kernels the kernels alone; cuda and cuda-kernels for a GPU",
+     "Plan to C++: cpp is all of it, kernels the kernels alone; cuda, cuda-kernels, triton and "
+     "triton-kernels for a GPU",
      emit},
     {"--compile", nullptr, "Graph to shared library, as the driver does it, passes included",
      compile},

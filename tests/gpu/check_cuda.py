@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Compares compiled functions with eager PyTorch on a CUDA device: python tests/gpu/check_cuda.py.
 
-Needs a GPU, so it is no part of ./run test. Prints one line for each check; names given on the
-command line choose among them. Exits with 1 if a result differs from eager's, a graph is left to
+Needs a GPU, so it is no part of ./run test. Prints one line for each check and dialect of kernels;
+names given on the command line choose among the checks, --dialect among the others. Exits with 1 if a result differs from eager's, a graph is left to
 eager or nothing was compiled.
 """
 
+import argparse
 import sys
 import threading
+import time
 import traceback
 import warnings
 
@@ -17,6 +19,9 @@ import torch.nn.functional as F
 import litz
 
 CHECKS = {}
+DIALECT = "auto"
+# Graphs that were meant to be Triton and are not, with the reason.
+NOT_TRITON = []
 
 
 def check(function):
@@ -41,7 +46,9 @@ def compile(function, **options):
     """Compiled afresh, so that the report has the graphs of this function alone."""
     torch._dynamo.reset()
     litz.reset()
-    return torch.compile(function, backend="litz", fullgraph=True, **options)
+    return torch.compile(
+        function, backend="litz", fullgraph=True, options={"gpu_dialect": DIALECT}, **options
+    )
 
 
 def expect_compiled(graphs=1, kernels=True):
@@ -50,6 +57,11 @@ def expect_compiled(graphs=1, kernels=True):
     for graph in report.graphs:
         assert not graph.eager_reason, f"runs in eager because {graph.eager_reason}"
         assert not graph.interpreted, f"is interpreted because {graph.interpreted}"
+        if graph.dialect_reason:
+            NOT_TRITON.append(graph.dialect_reason)
+            assert graph.dialect_reason.startswith("Triton has no"), graph.dialect_reason
+        else:
+            assert graph.dialect in (DIALECT, "")
     assert len(report.graphs) >= graphs, f"{len(report.graphs)} graphs, not {graphs}"
     assert report.kernels or not kernels, "no kernel was made"
 
@@ -136,6 +148,24 @@ def views():
     compare(lambda x: x.transpose(0, 1).contiguous(), randn(257, 129))
     compare(lambda x: x.flip(0) + x.roll(3, 0), randn(70, 3))
     compare(lambda x: (x.view(-1), x[1]), randn(6, 5), kernels=False)
+
+
+@check
+def inputs_that_begin_anywhere():
+    """Kernels read in vectors of 16 bytes; slices begin at any element."""
+    base = randn(100_000)
+    for start in (1, 2, 3, 4):
+        compare(lambda x, y: (x + y).relu(), base[start : start + 4096], base[start + 5 : start + 4101])
+        compare(lambda x: x.sum(), base[start : start + 50_000])
+    matrix = randn(64, 129)
+    compare(lambda x, y: x * 2 + y, matrix[:, 1:], base[3 : 3 + 128])
+    compare(lambda x: x.add_(1), base[1:4097])
+    compiled = compile(lambda x: x * 2 + 1)
+    for start in (0, 1, 4, 7):
+        x = base[start : start + 1000]
+        expect_equal(compiled(x), x * 2 + 1)
+    half = randn(5000, dtype=torch.bfloat16)
+    compare(lambda x: x.expand(3, 4999) * 2, half[1:])
 
 
 @check
@@ -430,21 +460,32 @@ def main(names):
     failed = 0
     for name in names or CHECKS:
         torch.manual_seed(1)
+        start = time.perf_counter()
         try:
             CHECKS[name]()
             torch.cuda.synchronize()
-            print(f"ok   {name}", flush=True)
+            print(f"ok   {DIALECT} {name} ({time.perf_counter() - start:.1f} s)", flush=True)
         except Exception as fault:  # noqa: BLE001
             failed += 1
             place = next(
                 (f"line {f.lineno}" for f in reversed(traceback.extract_tb(fault.__traceback__))
                  if CHECKS[name].__code__.co_name == f.name), "?")
             lines = [line for line in str(fault).splitlines() if line.strip()]
-            print(f"FAIL {name} ({place}): {type(fault).__name__}: {' | '.join(lines[:6])}", flush=True)
-    print(f"{len(names or CHECKS) - failed} passed, {failed} failed")
+            print(f"FAIL {DIALECT} {name} ({place}): {type(fault).__name__}: {' | '.join(lines[:6])}", flush=True)
+    for reason in dict.fromkeys(NOT_TRITON):
+        print(f"not triton: {reason} ({NOT_TRITON.count(reason)} graphs)")
+    print(f"{DIALECT}: {len(names or CHECKS) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
     warnings.simplefilter("always", litz.LitzWarning)
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="checks to run (default: all)")
+    parser.add_argument("--dialect", nargs="+", default=["triton", "cuda"], choices=["triton", "cuda"])
+    given = parser.parse_args()
+    status = 0
+    for DIALECT in given.dialect:
+        NOT_TRITON.clear()
+        status |= main(given.names)
+    sys.exit(status)

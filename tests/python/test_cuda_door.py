@@ -2,34 +2,13 @@
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
+from device_graphs import compile_for_device, trace, with_cuda  # noqa: F401
 
-from litz import _core, driver, fx_reader, graph_compiler
+from litz import _core, driver, graph_compiler
 from litz.errors import LitzUserError, LitzWarning, UnsupportedGraph
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
 from litz.report import report, reset
-
-HOPPER = _core.DeviceTarget("cuda", "sm_90", 132)
-
-
-def trace(function, *devices):
-    """The graph of a function of one 4 x 6 tensor on each of the devices."""
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        inputs = [torch.empty(4, 6, device=device) for device in devices]
-    with mode:
-        gm = make_fx(lambda *args: (function(*args),), tracing_mode="fake")(*inputs)
-    return gm
-
-
-@pytest.fixture
-def with_cuda(monkeypatch):
-    """A machine that says it has a device."""
-    monkeypatch.setattr(fx_reader, "has_cuda", lambda: True)
-    monkeypatch.setattr(driver, "device_target", lambda device: HOPPER)
-    monkeypatch.setattr(graph_compiler, "_warned", set())
-
 
 def test_the_device_of_a_graph_is_that_of_its_tensors(with_cuda):
     builder, _ = read_graph(trace(lambda a, b: (a + b).relu(), "cuda:0", "cuda:0"))
@@ -64,13 +43,6 @@ def test_a_graph_on_two_devices_is_refused(with_cuda, function, devices):
 def test_without_a_device_the_graph_is_refused():
     with pytest.raises(UnsupportedGraph, match="is on the device cuda:0"):
         read_graph(trace(lambda a: a + 1, "cuda:0"))
-
-
-def compile_for_device(function, *devices):
-    builder, captured = read_graph(trace(function, *devices))
-    result = driver.compile_graph(builder, {"cache": False})
-    assert result.left_to_eager == ""
-    return result, captured
 
 
 def test_a_graph_is_compiled_for_a_device_that_is_not_here(with_cuda):

@@ -12,8 +12,9 @@
 namespace litz {
 namespace {
 
-constexpr const char* kKernels[] = {"first", "second"};
-constexpr LitzDeviceCode kCode = {"sm_90", "code", 5, kKernels, 2};
+constexpr LitzDeviceImage kImages[] = {{"code", 5}, {"more", 5}};
+constexpr LitzDeviceKernel kKernels[] = {{"first", 0}, {"second", 1}};
+constexpr LitzDeviceCode kCode = {"sm_90", kImages, kKernels, 2, 2};
 constexpr int64_t kGrid[] = {7, 2, 1};
 
 CudaStream stream_number(intptr_t number) { return reinterpret_cast<CudaStream>(number); }
@@ -71,18 +72,20 @@ TEST_F(DeviceModulesTest, LoadsOnceForEachDeviceAndUnloads) {
     EXPECT_EQ(log(),
               "cuDevicePrimaryCtxRetain device=1\n"
               "cuModuleLoadData device=1 image=code\n"
+              "cuModuleLoadData device=1 image=more\n"
               "cuModuleGetFunction device=1 name=first\n"
               "cuModuleGetFunction device=1 name=second\n");
     EXPECT_EQ(*modules.on(1), *second);
     EXPECT_NE(*modules.on(0), *second);
-    EXPECT_EQ(count(log(), "cuModuleLoadData"), 2u);
+    EXPECT_EQ(count(log(), "cuModuleLoadData"), 4u);
   }
   EXPECT_EQ(count(log(),
                   "cuCtxSynchronize device=1\ncuModuleUnload device=1\n"
+                  "cuModuleUnload device=1\n"
                   "cuDevicePrimaryCtxRelease device=1\n"),
             1u)
       << log();
-  EXPECT_EQ(count(log(), "cuModuleUnload device=0"), 1u);
+  EXPECT_EQ(count(log(), "cuModuleUnload device=0"), 2u);
 }
 
 TEST_F(DeviceModulesTest, ThreadsLoadOnce) {
@@ -94,7 +97,7 @@ TEST_F(DeviceModulesTest, ThreadsLoadOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(good, 8);
-  EXPECT_EQ(count(log(), "cuModuleLoadData"), 1u);
+  EXPECT_EQ(count(log(), "cuModuleLoadData"), 2u);
 }
 
 TEST_F(DeviceModulesTest, LaunchesWithWhatItWasGiven) {
@@ -201,7 +204,7 @@ TEST_F(DeviceModulesTest, AModuleThatCannotBeLoadedIsAReason) {
   fail("cuModuleGetFunction", 500);
   EXPECT_EQ(modules.on(0).reason(),
             "the kernel first cannot be loaded: CUDA_ERROR_SOME (some error)");
-  EXPECT_EQ(count(log(), "cuModuleUnload device=0"), 1u);
+  EXPECT_EQ(count(log(), "cuModuleUnload device=0"), 2u);
   EXPECT_EQ(modules.on(2).reason(), "there is no device cuda:2; this machine has 2 CUDA devices");
   fail("", 0);
   EXPECT_TRUE(modules.on(0)) << "a failed load is tried again";

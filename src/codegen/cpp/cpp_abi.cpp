@@ -31,7 +31,15 @@ struct LitzHost {
   int (*constant)(void* self, const void* bytes, i64 num_bytes, void** data);
   int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
 };
-struct LitzDeviceCode { const char* target; const void* image; i64 image_bytes; const char* const* kernels; i32 num_kernels; };
+struct LitzDeviceImage { const void* bytes; i64 num_bytes; };
+struct LitzDeviceKernel { const char* name; i32 image; };
+struct LitzDeviceCode {
+  const char* target;
+  const LitzDeviceImage* images;
+  const LitzDeviceKernel* kernels;
+  i32 num_images;
+  i32 num_kernels;
+};
 struct LitzExternOp { const char* name; const char* overload; const char* node; };
 struct LitzInputSpec {
   const char* name;
@@ -92,6 +100,8 @@ std::string cpp_abi_text() {
   check("sizeof(LitzValue)", sizeof(LitzValue));
   check("sizeof(LitzHost)", sizeof(LitzHost));
   check("sizeof(LitzInputSpec)", sizeof(LitzInputSpec));
+  check("sizeof(LitzDeviceKernel)", sizeof(LitzDeviceKernel));
+  check("sizeof(LitzDeviceCode)", sizeof(LitzDeviceCode));
   check("sizeof(LitzArtifact)", sizeof(LitzArtifact));
   check("__builtin_offsetof(LitzTensor, handle)", offsetof(LitzTensor, handle));
   check("__builtin_offsetof(LitzHost, copy)", offsetof(LitzHost, copy));

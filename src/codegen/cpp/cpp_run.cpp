@@ -55,7 +55,7 @@ static int expect_layout(const LitzHost* host, LitzTensor* tensor, const i64* si
     host->fail(host->self, 1, message);
     return 1;
   }
-  bool same = !copy;
+  bool same = !copy && SAME;
   bool empty = false;
   for (i32 i = 0; i < ndim; ++i) {
     if (tensor->sizes[i] != sizes[i]) {
@@ -104,7 +104,7 @@ class RunPrinter {
     IndentedBuffer t;
     t.line(kPlainFunction);
     t.line(options_.on_device ? kCopyOnDevice : kCopyInMemory);
-    t.line(kExpectLayout);
+    t.line(replace_all(kExpectLayout, "SAME", options_.aligned ? aligned("tensor->data") : "true"));
     for (const std::string& line : statics_) t.line(line);
     print_symbol_reader(t);
     print_workspace(t);
@@ -234,6 +234,36 @@ class RunPrinter {
     LITZ_CHECK(false, "buffer " + program_.buffer(id).name + " is used and has no storage");
   }
 
+  static std::string aligned(const std::string& address) {
+    return "((unsigned long long)" + address + " & " + text(kDeviceAlignment - 1) + ") == 0";
+  }
+
+  // ... as kernels get it: of an input that begins anywhere, a copy.
+  std::string kernel_pointer(BufferId id) {
+    const Storage& s = storage(id);
+    if (!options_.aligned || s.kind != Storage::Kind::kInput || is_mutated_input(program_, id))
+      return pointer(id);
+    const std::string name = "in" + text(s.number);
+    if (!aligned_inputs_.emplace(id.value, true).second) return name;
+    const std::string input = "inputs[" + text(s.number) + "].u.tensor";
+    const Buffer& buffer = program_.buffer(id);
+    const std::string sizes = lasting_array({storage_elements(program_, buffer)});
+    const std::string strides = lasting_array({program_.indices().constant(1)});
+    const std::string copy = name + "_copy";
+    const std::string rest = sizes + ", " + strides + ", 1, " + dtype_text(buffer.dtype) + ", 0};";
+    tensor_lines_.push_back("char* " + name + " = (char*)" + input + "->data;");
+    tensor_lines_.push_back("LitzTensor " + copy + " = {0, " + rest);
+    owned_.push_back(copy);
+    body_.open("if (!(" + aligned(name) + ")) {");
+    body_.line("const LitzTensor from = {" + name + ", " + rest);
+    body_.line("if ((status = host->allocate(host->self, &" + copy + ")) != 0) break;");
+    body_.line("if ((status = copy_tensor(host, &from, &" + copy + ", " +
+               text(size_of(buffer.dtype)) + ")) != 0) break;");
+    body_.line(name + " = (char*)" + copy + ".data;");
+    body_.close();
+    return name;
+  }
+
   // The host's copy on the device, asked for where the run starts.
   std::string device_constant(BufferId id) {
     const std::string bytes = constant_bytes(id);
@@ -332,7 +362,7 @@ class RunPrinter {
   void call_kernel(const KernelCall& call, const Kernel& kernel) {
     std::string line = call.function + "(host, &status";
     if (options_.on_device) line += ", ws + " + index(scratch_offset());
-    for (BufferId id : call.buffers) line += ", " + pointer(id);
+    for (BufferId id : call.buffers) line += ", " + kernel_pointer(id);
     for (Index symbol : call.symbols) line += ", " + index(symbol);
     body_.line(line + ");");
     if (options_.on_device) {
@@ -638,6 +668,7 @@ class RunPrinter {
   std::map<std::string, int64_t> shape_slots_;
   std::map<uint32_t, bool> constants_;
   std::map<uint32_t, bool> device_constants_;
+  std::map<uint32_t, bool> aligned_inputs_;
   std::vector<std::vector<uint32_t>> dying_;
   std::vector<OperationId> extern_ops_;
   int64_t shapes_count_ = 0;
@@ -645,6 +676,16 @@ class RunPrinter {
 };
 
 }  // namespace
+
+bool is_mutated_input(const Program& program, BufferId buffer) {
+  if (program.buffer(buffer).kind != BufferKind::kInput) return false;
+  for (const Operation& operation : program.operations()) {
+    for (BufferId written : buffers_written(operation)) {
+      if (written == buffer) return true;
+    }
+  }
+  return false;
+}
 
 CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, Prelude& prelude,
                      const CppRunOptions& options) {

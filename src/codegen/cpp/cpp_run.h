@@ -10,6 +10,11 @@
 
 namespace litz {
 
+inline constexpr int kDeviceAlignment = 16;
+
+// Whether the graph writes to a buffer that is one of its inputs.
+bool is_mutated_input(const Program& program, BufferId buffer);
+
 // How a kernel of the plan is called.
 struct KernelCall {
   std::string function;
@@ -28,6 +33,9 @@ struct CppRunOptions {
   // Kernels and memory are a device's: the text before the entry points defines `device_code`.
   bool on_device = false;
   int64_t scratch_bytes = 0;  // behind the plan's workspace, for one kernel at a time
+  // The device's kernels rely on buffers that begin at multiples of kDeviceAlignment bytes: of
+  // other inputs, unless the graph writes to them, they are given copies.
+  bool aligned = false;
 };
 
 // The prelude gets the functions that the text uses.

@@ -1,0 +1,120 @@
+#include "codegen/triton/tile_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "codegen/common/iteration_space.h"
+
+namespace litz {
+namespace {
+
+constexpr int64_t kStretchBytes = 4096;  // of a buffer that a pointwise program reads
+constexpr int64_t kFewPrograms = 264;    // that leave multiprocessors idle
+constexpr int kSquare = 64;              // edge of a square
+constexpr int kColumnWidth = 64;         // rows of a tile whose rows are neighbours in memory
+constexpr int64_t kTile = 4096;          // elements of a tile with inner loops
+constexpr int64_t kPersistent = 16384;   // ... of one that holds whole rows
+constexpr int kWarpElements = 32 * 16;   // that one warp takes
+constexpr int kMostWarps = 16;
+constexpr int64_t kFinishStep = 256;  // least iterations of a part of a row, times its rows
+
+int warps_for(int64_t elements, int most) {
+  return std::clamp(power_of_two(elements / kWarpElements), 1, most);
+}
+
+int64_t product(const KernelAnalysis& analysis, size_t from, size_t to, bool* known) {
+  int64_t total = 1;
+  for (size_t i = from; i < to; ++i) {
+    const Index e = analysis.extent(i);
+    if (!e.is_constant()) {
+      *known = false;
+      return int64_t{1} << 20;
+    }
+    total *= std::max<int64_t>(e.constant(), 1);
+    total = std::min<int64_t>(total, int64_t{1} << 40);
+  }
+  return total;
+}
+
+void plan_pointwise(KernelAnalysis& analysis, const Program& program, TilePlan& plan) {
+  const size_t outer = analysis.num_loops();
+  TurnedLoads turned = find_turned_loads(analysis, 16);
+  if (!turned.loads.empty()) {
+    const auto edge = [&](size_t loop) {
+      const Index e = analysis.extent(loop);
+      return e.is_constant() ? std::min(kSquare, power_of_two(e.constant())) : kSquare / 2;
+    };
+    plan.turned_loop = turned.loop;
+    plan.rows = edge(turned.loop);
+    plan.columns = edge(outer - 1);
+    plan.warps = warps_for(int64_t{plan.rows} * plan.columns, 8);
+    return;
+  }
+  bool known = true;
+  const int64_t total = product(analysis, 0, outer, &known);
+  int64_t smallest = 4;
+  for_each_access(analysis, program, [&](Index, int64_t bytes, bool) {
+    smallest = std::min(smallest, std::max<int64_t>(bytes, 2));
+  });
+  const int64_t stretch = kStretchBytes / smallest;
+  plan.rows = static_cast<int>(std::min<int64_t>(stretch, power_of_two(total)));
+  // Enough programs for all multiprocessors.
+  while (known && plan.rows > 256 && total / plan.rows < kFewPrograms) plan.rows /= 2;
+  plan.warps = std::clamp(static_cast<int>(plan.rows * smallest / 1024), 1, 4);
+}
+
+}  // namespace
+
+int power_of_two(int64_t value) {
+  const uint64_t least = static_cast<uint64_t>(std::clamp<int64_t>(value, 1, int64_t{1} << 30));
+  return static_cast<int>(std::bit_ceil(least));
+}
+
+TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
+  const Kernel& kernel = analysis.kernel();
+  TilePlan plan;
+  plan.narrow = fits_32_bits(analysis, program);
+  if (kernel.inner.empty()) {
+    plan_pointwise(analysis, program, plan);
+    return plan;
+  }
+  bool known = true;
+  bool rows_known = true;
+  const int64_t iterations = inner_iterations(analysis);
+  product(analysis, kernel.outer.size(), analysis.num_loops(), &known);
+  const int64_t rows = product(analysis, 0, kernel.outer.size(), &rows_known);
+  // Checks in front of a loop have to know that it has iterations.
+  for (const KernelLoop& loop : kernel.inner) known = known && loop.extent.range().lo >= 1;
+  const bool by_columns = walks_columns(analysis, program, kColumnWidth / 4);
+  const int64_t most_rows = std::min<int64_t>(power_of_two(rows), int64_t{1} << 10);
+
+  if (by_columns) {
+    plan.rows = static_cast<int>(std::min<int64_t>(most_rows, kColumnWidth));
+  } else {
+    plan.rows =
+        static_cast<int>(std::clamp<int64_t>(kTile / 2 / power_of_two(iterations), 1, most_rows));
+    if (rows_known) {
+      // All multiprocessors have something to do.
+      while (plan.rows > 1 && rows / plan.rows < kFewPrograms) plan.rows /= 2;
+    }
+  }
+  plan.splits = split_rows(analysis, plan.rows, iterations,
+                           std::max<int64_t>(kTile / plan.rows, kFinishStep / plan.rows));
+  int most_warps = kMostWarps;
+  const int64_t whole = int64_t{plan.rows} * power_of_two(iterations);
+  if (plan.splits == 1 && known && whole <= kPersistent) {
+    plan.persistent = true;
+    plan.columns = power_of_two(iterations);
+  } else {
+    const int64_t length = (iterations + plan.splits - 1) / plan.splits;
+    // Few programs have more in flight each.
+    const bool few = rows_known && plan.splits == 1 && rows / plan.rows < kFewPrograms;
+    plan.columns = static_cast<int>(std::clamp<int64_t>((few ? kPersistent : kTile) / plan.rows, 1,
+                                                        known ? power_of_two(length) : kTile));
+    if (few) most_warps = 2 * kMostWarps;
+  }
+  plan.warps = warps_for(int64_t{plan.rows} * plan.columns, most_warps);
+  return plan;
+}
+
+}  // namespace litz

@@ -1,0 +1,34 @@
+// What one program of a Triton kernel works on: a tile of iterations.
+//
+//   no inner loops    a stretch of all outer loops as one, or a square of two of them where loads
+//   are
+//                     contiguous along one and stores along the other
+//   inner loops       `rows` iterations of the outer loops by a stretch of the inner loops as one;
+//                     all of them where `persistent`, so that the row stays in registers from stage
+//                     to stage, else in steps
+#pragma once
+
+#include <vector>
+
+#include "codegen/common/kernel_analysis.h"
+
+namespace litz {
+
+struct TilePlan {
+  int rows = 1;     // of the tile: iterations of the outer loops
+  int columns = 0;  // ... and of the inner loops, or of the last loop of a square; 0: none
+  int warps = 4;
+  bool narrow = false;  // all positions and offsets fit 32 bits
+  bool persistent = false;
+  size_t turned_loop = SIZE_MAX;  // of a square: the loop along its rows
+  // Above 1, so many programs share the inner loops of one row; a second kernel combines what they
+  // made.
+  int splits = 1;
+};
+
+TilePlan plan_tile(KernelAnalysis& analysis, const Program& program);
+
+// The smallest power of two that is no less.
+int power_of_two(int64_t value);
+
+}  // namespace litz

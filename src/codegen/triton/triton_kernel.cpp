@@ -1,0 +1,567 @@
+#include "codegen/triton/triton_kernel.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "codegen/triton/tile_plan.h"
+#include "codegen/triton/triton_body.h"
+#include "codegen/triton/triton_ops.h"
+#include "support/error.h"
+
+namespace litz {
+namespace {
+
+std::string text(int64_t value) { return std::to_string(value); }
+
+bool is_arg(const KernelReduction& r) {
+  return r.kind == ReductionKind::kArgMax || r.kind == ReductionKind::kArgMin;
+}
+
+DType accumulator_dtype(const KernelReduction& r) { return register_dtype(r.value.dtype()); }
+
+// Whether the two may lie in the same memory.
+bool may_share(const Plan& plan, BufferId a, BufferId b) {
+  if (a == b) return true;
+  const Storage& x = plan.storage[a];
+  const Storage& y = plan.storage[b];
+  if (x.kind != Storage::Kind::kWorkspace || y.kind != Storage::Kind::kWorkspace) return false;
+  for (Index e : {x.offset_bytes, x.size_bytes, y.offset_bytes, y.size_bytes}) {
+    if (!e.is_constant()) return true;
+  }
+  return x.offset_bytes.constant() < y.offset_bytes.constant() + y.size_bytes.constant() &&
+         y.offset_bytes.constant() < x.offset_bytes.constant() + x.size_bytes.constant();
+}
+
+class KernelPrinter {
+ public:
+  KernelPrinter(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude)
+      : memory_(plan),
+        program_(*plan.program),
+        kernel_(kernel),
+        prelude_(prelude),
+        analysis_(kernel),
+        arguments_(program_),
+        plan_(plan_tile(analysis_, program_)),
+        body_(analysis_, prelude, arguments_, plan_.narrow) {
+    for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
+    for (size_t i = 0; i < kernel.inner.size(); ++i) inner_.push_back(kernel.outer.size() + i);
+    visit_postorder(analysis_.all_roots(), [&](Expr e) {
+      if (e.op() == ExprOp::kLoad) loaded_.push_back(e.buffer());
+    });
+  }
+
+  TritonKernel print() {
+    TritonKernel kernel;
+    std::vector<std::string> bodies;
+    if (plan_.turned_loop != SIZE_MAX) {
+      kernel.functions.push_back({"", print_square(), 1, plan_.warps});
+    } else if (inner_.empty()) {
+      kernel.functions.push_back({"", print_stretch(), 1, plan_.warps});
+    } else {
+      kernel.functions.push_back({"", print_rows(), plan_.splits, plan_.warps});
+    }
+    bodies.push_back(body_.take_text());
+    if (plan_.splits > 1) {
+      kernel.functions.push_back({"_finish", print_finish(), 1, 4});
+      bodies.push_back(body_.take_text());
+    }
+    kernel.checks = body_.checks();
+    kernel.buffers = arguments_.buffers();
+    kernel.symbols = arguments_.symbols();
+    kernel.partials = partials_;
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      kernel.text += i == 0 ? "" : "\n\n";
+      kernel.text += header(kernel, kernel.functions[i]) + bodies[i];
+    }
+    return kernel;
+  }
+
+ private:
+  std::string header(const TritonKernel& kernel, const TritonFunction& function) const {
+    std::string parameters;
+    const auto add = [&](const char* stem, size_t count) {
+      for (size_t i = 0; i < count; ++i)
+        parameters +=
+            (parameters.empty() ? "" : ", ") + std::string(stem) + text(static_cast<int64_t>(i));
+    };
+    add("s", kernel.partials.size());
+    add("p", kernel.buffers.size());
+    add("n", kernel.symbols.size());
+    std::string lines = "@triton.jit\ndef " + std::string(kTritonKernelName) + function.suffix +
+                        "(" + parameters + "):\n";
+    if (plan_.narrow) {
+      for (size_t i = 0; i < kernel.symbols.size(); ++i) {
+        const std::string name = "n" + text(static_cast<int64_t>(i));
+        lines += "    " + name + " = " + name + ".to(tl.int32)\n";
+      }
+    }
+    return lines;
+  }
+
+  Index constant(int64_t value) const { return program_.indices().constant(value); }
+
+  Index count(const std::vector<size_t>& loops) const {
+    Index total = constant(1);
+    for (size_t loop : loops) total = total * analysis_.extent(loop);
+    return total;
+  }
+
+  // Programs that work on so many rows each.
+  Index programs(Index rows, int block) const { return ceil_div(rows, constant(block)); }
+
+  IndentedBuffer& out() { return body_.out(); }
+
+  std::string wide(const std::string& position) const {
+    return plan_.narrow ? position : position + ".to(tl.int64)";
+  }
+
+  // ---- positions ----
+
+  // Binds the loops to their variables at the flat position `flat`, the last loop fastest.
+  void decode(const std::vector<size_t>& loops, const std::string& flat, TileAxes axes) {
+    std::string rest = flat;
+    std::vector<std::string> names(loops.size());
+    for (size_t i = loops.size(); i-- > 0;) {
+      if (i == 0) {
+        names[i] = rest;
+        break;
+      }
+      const std::string length = body_.index(analysis_.extent(loops[i])).text;
+      names[i] = body_.define(rest + " % " + length, axes, "d").text;
+      rest = body_.define(rest + " // " + length, axes, "d").text;
+    }
+    for (size_t i = 0; i < loops.size(); ++i) body_.bind(loops[i], {names[i], axes, ""});
+  }
+
+  // Declares `name`, positions from `first` on along an axis, and sets the axis up. Where nothing
+  // proves that they end before `length`, `name`_mask says which do.
+  void open_axis(TileAxes axis, const std::string& name, const std::string& first, int block,
+                 Index length, bool divides) {
+    out().line(name + " = " + (first.empty() ? "" : first + " + ") + "tl.arange(0, " + text(block) +
+               ")" + body_.place(axis));
+    std::string mask;
+    if (!divides) {
+      mask = name + "_mask";
+      out().line(mask + " = " + name + " < " + body_.index(length).text);
+    }
+    body_.set_axis(axis, block, mask);
+  }
+
+  static bool divides(int block, Index length) {
+    return length.is_constant() && length.constant() > 0 && length.constant() % block == 0;
+  }
+
+  // ---- no inner loops ----
+
+  Index print_stretch() {
+    const Index total = count(outer_);
+    body_.set_axis(kRows, plan_.rows, "");
+    open_axis(kRows, "x", wide("tl.program_id(0)") + " * " + text(plan_.rows), plan_.rows, total,
+              divides(plan_.rows, total));
+    decode(outer_, "x", kRows);
+    body_.bind_iteration();
+    // Reductions over no loops have one element each.
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
+      for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+        const KernelReduction& r = kernel_.reductions[i];
+        if (r.stage != stage) continue;
+        if (is_arg(r)) {
+          const TileValue position = body_.index(r.position);
+          body_.define_reduced(
+              i, body_.define("tl.full([], 0, tl.int64) + " + position.text, position.axes));
+          continue;
+        }
+        const TileValue value = body_.value(r.value);
+        body_.define_reduced(
+            i, body_.define(combine(r) + "(" + identity_text(r) + ", " + value.text + ")",
+                            value.axes, "acc"));
+      }
+      store_inner(stage, kRows);
+    }
+    store_outer(kRows);
+    return programs(total, plan_.rows);
+  }
+
+  // A square of the last loop and the one along which the turned loads are contiguous.
+  Index print_square() {
+    const size_t last = outer_.back();
+    const size_t along = plan_.turned_loop;
+    std::vector<size_t> around;
+    for (size_t loop : outer_) {
+      if (loop != last && loop != along) around.push_back(loop);
+    }
+    const Index across = programs(analysis_.extent(last), plan_.columns);
+    const Index down = programs(analysis_.extent(along), plan_.rows);
+    body_.set_axis(kRows, plan_.rows, "");
+    body_.set_axis(kColumns, plan_.columns, "");
+    const std::string tiles_across = body_.index(across).text;
+    const std::string tiles_down = body_.index(down).text;
+    out().line("tile = " + wide("tl.program_id(0)"));
+    if (!around.empty()) {
+      out().line("rest = tile // (" + tiles_across + " * " + tiles_down + ")");
+      decode(around, "rest", kNoAxes);
+    }
+    open_axis(kRows, "y", "tile // " + tiles_across + " % " + tiles_down + " * " + text(plan_.rows),
+              plan_.rows, analysis_.extent(along), divides(plan_.rows, analysis_.extent(along)));
+    open_axis(kColumns, "x", "tile % " + tiles_across + " * " + text(plan_.columns), plan_.columns,
+              analysis_.extent(last), divides(plan_.columns, analysis_.extent(last)));
+    body_.bind(along, {"y", kRows, ""});
+    body_.bind(last, {"x", kColumns, ""});
+    body_.bind_iteration();
+    store_outer(kRows | kColumns);
+    return count(around) * across * down;
+  }
+
+  // ---- inner loops ----
+
+  Index print_rows() {
+    const Index total = count(outer_);
+    open_rows(total, plan_.rows, plan_.columns);
+    if (plan_.persistent) {
+      const Index length = count(inner_);
+      open_axis(kColumns, "r", "", plan_.columns, length, divides(plan_.columns, length));
+      decode(inner_, "r", kColumns);
+    }
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
+      settle(stage);
+      if (plan_.persistent) {
+        print_whole(stage);
+      } else {
+        print_steps(stage);
+      }
+    }
+    if (plan_.splits > 1) {
+      print_partials();
+    } else {
+      store_outer(row_axes());
+    }
+    return programs(total, plan_.rows);
+  }
+
+  TileAxes row_axes() const { return body_.all_axes() & kRows; }
+
+  // Binds the outer loops, along an axis where a program has more than one row.
+  void open_rows(Index total, int rows, int columns) {
+    body_.set_axis(kColumns, columns, "");
+    if (rows > 1) {
+      body_.set_axis(kRows, rows, "");
+      open_axis(kRows, "x", wide("tl.program_id(0)") + " * " + text(rows), rows, total,
+                divides(rows, total));
+    } else if (!outer_.empty()) {
+      out().line("x = " + wide("tl.program_id(0)"));
+    }
+    decode(outer_, "x", row_axes());
+    body_.bind_iteration();
+  }
+
+  // What earlier stages stored is there for all threads before this stage loads it.
+  void settle(uint32_t stage) {
+    std::vector<BufferId> stored;
+    for (const KernelStore& s : kernel_.stores) {
+      if (s.inner && s.stage < stage &&
+          std::find(loaded_.begin(), loaded_.end(), s.buffer) != loaded_.end())
+        stored.push_back(s.buffer);
+    }
+    if (stored.empty()) return;
+    out().line("tl.debug_barrier()");
+    body_.forget_loads(stored);
+  }
+
+  bool in_stage(const KernelReduction& r, uint32_t stage) const { return r.stage == stage; }
+
+  // The value along the whole tile, the identity where it is past the end of the columns.
+  TileValue element(const KernelReduction& r) {
+    const TileValue value = body_.value(r.value);
+    const TileAxes axes = body_.all_axes();
+    const TileValue mask = body_.mask(kColumns);
+    if (mask.text.empty()) return {body_.block(value, axes, accumulator_dtype(r)), axes, ""};
+    TileValue masked =
+        body_.define("tl.where(" + mask.text + ", " + value.text + ", " + identity_text(r) + ")",
+                     value.axes | kColumns);
+    masked.text = body_.block(masked, axes, accumulator_dtype(r));
+    masked.axes = axes;
+    return masked;
+  }
+
+  // Positions past the end lose against all others.
+  std::string positions(const KernelReduction& r) {
+    const TileValue position = body_.index(r.position);
+    TileValue wide_position = {"(" + position.text + ").to(tl.int64)", position.axes, ""};
+    if (position.axes == kNoAxes) wide_position.text = position.text;
+    const TileValue mask = body_.mask(kColumns);
+    if (!mask.text.empty()) {
+      wide_position.text =
+          "tl.where(" + mask.text + ", " + wide_position.text + ", " + kLastPosition + ")";
+      wide_position.axes |= kColumns;
+    }
+    return body_.block(wide_position, body_.all_axes(), DType::kInt64);
+  }
+
+  // Stores to memory that an operand of the same iteration may be in wait for all threads' loads.
+  bool overwrites(const std::vector<const KernelStore*>& stores) const {
+    for (const KernelStore* s : stores) {
+      for (BufferId buffer : loaded_) {
+        if (may_share(memory_, s->buffer, buffer)) return true;
+      }
+    }
+    return false;
+  }
+
+  void store_inner(uint32_t stage, TileAxes axes) {
+    std::vector<const KernelStore*> stores;
+    for (const KernelStore& s : kernel_.stores) {
+      if (s.inner && s.stage == stage) stores.push_back(&s);
+    }
+    body_.store(stores, axes, overwrites(stores));
+  }
+
+  void store_outer(TileAxes axes) {
+    std::vector<const KernelStore*> stores;
+    for (const KernelStore& s : kernel_.stores) {
+      if (!s.inner) stores.push_back(&s);
+    }
+    body_.store(stores, axes, overwrites(stores));
+  }
+
+  // ---- combining ----
+
+  std::string combine(const KernelReduction& r) {
+    const DType dtype = accumulator_dtype(r);
+    const bool is_bool = dtype == DType::kBool;
+    switch (r.kind) {
+      case ReductionKind::kSum:
+        return prelude_.use(is_bool ? "bit_or" : "add");
+      case ReductionKind::kProd:
+        return prelude_.use(is_bool ? "bit_and" : "mul");
+      case ReductionKind::kMax:
+        return triton_extreme(prelude_, true, dtype);
+      case ReductionKind::kMin:
+        return triton_extreme(prelude_, false, dtype);
+      case ReductionKind::kAny:
+        return prelude_.use("bit_or");
+      case ReductionKind::kAll:
+        return prelude_.use("bit_and");
+      case ReductionKind::kArgMax:
+        return prelude_.use("argmax");
+      case ReductionKind::kArgMin:
+        return prelude_.use("argmin");
+    }
+    LITZ_CHECK(false, "a kind of reduction that does not exist");
+  }
+
+  static std::string identity_text(const KernelReduction& r) {
+    ReductionKind kind = r.kind;
+    if (kind == ReductionKind::kArgMax) kind = ReductionKind::kMax;
+    if (kind == ReductionKind::kArgMin) kind = ReductionKind::kMin;
+    const DType dtype = accumulator_dtype(r);
+    if (dtype == DType::kBool) {
+      const bool one = kind == ReductionKind::kAll || kind == ReductionKind::kMin ||
+                       kind == ReductionKind::kProd;
+      return triton_constant(true, one ? 1 : 0, 0, dtype);
+    }
+    const Scalar s = identity(kind, r.value.dtype());
+    return triton_constant(!is_floating(dtype), s.integer, s.real, dtype);
+  }
+
+  static std::string accumulator(uint32_t i) { return "acc" + text(i); }
+  static std::string position(uint32_t i) { return "pos" + text(i); }
+
+  // From accumulators along the whole tile the result of each row.
+  void finish(uint32_t i, const std::string& values, const std::string& where) {
+    const KernelReduction& r = kernel_.reductions[i];
+    const std::string dimension = text(body_.dimension(kColumns));
+    const std::string place = body_.place(kRows);
+    const std::string function = combine(r);
+    if (!is_arg(r)) {
+      out().line(accumulator(i) + " = tl.reduce(" + values + ", " + dimension + ", " + function +
+                 ")" + place);
+      body_.define_reduced(i, {accumulator(i), row_axes(), ""});
+      return;
+    }
+    out().line(accumulator(i) + ", " + position(i) + " = tl.reduce((" + values + ", " + where +
+               "), " + dimension + ", " + function + ")");
+    if (!place.empty()) {
+      out().line(accumulator(i) + " = " + accumulator(i) + place);
+      out().line(position(i) + " = " + position(i) + place);
+    }
+    body_.define_reduced(i, {position(i), row_axes(), ""});
+  }
+
+  // ---- stages ----
+
+  void print_whole(uint32_t stage) {
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      const KernelReduction& r = kernel_.reductions[i];
+      if (!in_stage(r, stage)) continue;
+      const TileValue value = element(r);
+      if (r.running) {
+        body_.define_reduced(
+            i, body_.define("tl.associative_scan(" + value.text + ", " +
+                                text(body_.dimension(kColumns)) + ", " + combine(r) + ")",
+                            body_.all_axes(), "acc"));
+      } else {
+        finish(i, value.text, is_arg(r) ? positions(r) : "");
+      }
+    }
+    store_inner(stage, body_.all_axes());
+  }
+
+  void print_steps(uint32_t stage) {
+    const Index length = count(inner_);
+    bool any = false;
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      const KernelReduction& r = kernel_.reductions[i];
+      if (!in_stage(r, stage)) continue;
+      any = true;
+      const TileAxes axes = r.running ? row_axes() : body_.all_axes();
+      out().line(accumulator(i) + " = " +
+                 body_.block({identity_text(r), kNoAxes, ""}, axes, accumulator_dtype(r)));
+      if (is_arg(r))
+        out().line(position(i) + " = tl.full(" + body_.shape(axes) + ", " + kLastPosition +
+                   ", tl.int64)");
+    }
+    for (const KernelStore& s : kernel_.stores) any = any || (s.inner && s.stage == stage);
+    if (!any) return;
+
+    const std::string step = text(plan_.columns);
+    std::string from = "0";
+    std::string to = body_.index(length).text;
+    bool whole = divides(plan_.columns, length);
+    if (plan_.splits > 1) {
+      const int64_t total = length.constant();
+      const int64_t unit = int64_t{plan_.splits} * plan_.columns;
+      const int64_t stretch = (total + unit - 1) / unit * plan_.columns;
+      out().line("first = " + wide("tl.program_id(1)") + " * " + text(stretch));
+      from = "first";
+      to = total % stretch == 0 ? "first + " + text(stretch)
+                                : "tl.minimum(first + " + text(stretch) + ", " + to + ")";
+    }
+    body_.open_loop();
+    open_axis(kColumns, "r", "step", plan_.columns, length, whole);
+    decode(inner_, "r", kColumns);
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      if (in_stage(kernel_.reductions[i], stage)) accumulate(i);
+    }
+    store_inner(stage, body_.all_axes());
+    body_.close_loop("for step in range(" + from + ", " + to + ", " + step + ")");
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      const KernelReduction& r = kernel_.reductions[i];
+      if (in_stage(r, stage) && !r.running) finish(i, accumulator(i), position(i));
+    }
+  }
+
+  void accumulate(uint32_t i) {
+    const KernelReduction& r = kernel_.reductions[i];
+    const TileValue value = element(r);
+    const std::string function = combine(r);
+    const std::string mine = accumulator(i);
+    if (is_arg(r)) {
+      out().line(mine + ", " + position(i) + " = " + function + "(" + mine + ", " + position(i) +
+                 ", " + value.text + ", " + positions(r) + ")");
+      return;
+    }
+    if (!r.running) {
+      out().line(mine + " = " + function + "(" + mine + ", " + value.text + ")");
+      return;
+    }
+    const std::string dimension = text(body_.dimension(kColumns));
+    const TileValue block = body_.define(value.text, value.axes);
+    const TileValue scan = body_.define(function + "(" + mine + ", tl.associative_scan(" +
+                                            block.text + ", " + dimension + ", " + function + "))",
+                                        body_.all_axes());
+    body_.define_reduced(i, scan);
+    out().line(mine + " = " + function + "(" + mine + ", tl.reduce(" + block.text + ", " +
+               dimension + ", " + function + ")" + body_.place(kRows) + ")");
+  }
+
+  // ---- rows that several programs share ----
+
+  int64_t rows() const { return count(outer_).constant(); }
+
+  static DType memory_of(DType dtype) { return dtype == DType::kBool ? DType::kUInt8 : dtype; }
+
+  // Element [split * rows + row] of each array.
+  void print_partials() {
+    const TileAxes axes = row_axes();
+    const std::string at = "tl.program_id(1) * " + text(rows()) + (outer_.empty() ? "" : " + x");
+    const TileValue mask = body_.mask(axes);
+    const auto put = [&](DType dtype, const std::string& value) {
+      const std::string name = "s" + text(static_cast<int64_t>(partials_.size()));
+      out().line("tl.store(" + name + " + " + at + ", " + value +
+                 (dtype == DType::kBool ? ".to(tl.uint8)" : "") +
+                 (mask.text.empty() ? "" : ", mask=" + mask.text) + ")");
+      partials_.push_back({memory_of(dtype), plan_.splits * rows()});
+    };
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      const KernelReduction& r = kernel_.reductions[i];
+      put(accumulator_dtype(r), accumulator(i));
+      if (is_arg(r)) put(DType::kInt64, position(i));
+    }
+  }
+
+  Index print_finish() {
+    const int columns = power_of_two(plan_.splits);
+    const Index total = count(outer_);
+    const int rows_of_tile =
+        std::clamp(4096 / columns, 1, std::min(64, power_of_two(total.constant())));
+    open_rows(total, rows_of_tile, columns);
+    open_axis(kColumns, "r", "", columns, constant(plan_.splits), columns == plan_.splits);
+    const std::string at = "r * " + text(rows()) + (outer_.empty() ? "" : " + x");
+    const TileValue mask = body_.mask(body_.all_axes());
+    const TileValue past = body_.mask(kColumns);
+    int64_t next = 0;
+    const auto get = [&](DType dtype, const std::string& other) {
+      std::string value = "tl.load(s" + text(next++) + " + " + at +
+                          (mask.text.empty() ? "" : ", mask=" + mask.text) + ")";
+      if (dtype == DType::kBool) value += " != 0";
+      TileValue part = body_.define(value, body_.all_axes(), "part");
+      if (!past.text.empty())
+        part.text = "tl.where(" + past.text + ", " + part.text + ", " + other + ")";
+      return part.text;
+    };
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      const KernelReduction& r = kernel_.reductions[i];
+      const std::string values = get(accumulator_dtype(r), identity_text(r));
+      const std::string where = is_arg(r) ? get(DType::kInt64, kLastPosition) : "";
+      finish(i, values, where);
+    }
+    store_outer(row_axes());
+    return programs(total, rows_of_tile);
+  }
+
+  static constexpr const char* kLastPosition = "9223372036854775807";
+
+  const Plan& memory_;
+  const Program& program_;
+  const Kernel& kernel_;
+  TritonPrelude& prelude_;
+  KernelAnalysis analysis_;
+  KernelArguments arguments_;
+  TilePlan plan_;
+  TritonBody body_;
+  std::vector<size_t> outer_;
+  std::vector<size_t> inner_;
+  std::vector<BufferId> loaded_;
+  std::vector<TritonKernel::Partial> partials_;
+};
+
+}  // namespace
+
+std::string triton_refusal(const Program& program, const Kernel& kernel) {
+  for (const KernelStore& s : kernel.stores) {
+    if (s.mode == StoreMode::kStore) continue;
+    const DType dtype = program.buffer(s.buffer).dtype;
+    const bool is_word = dtype == DType::kInt32 || dtype == DType::kInt64;
+    const bool is_float = dtype == DType::kFloat32 || dtype == DType::kFloat64;
+    if (s.mode == StoreMode::kAdd ? !is_word && !is_float : s.mode == StoreMode::kMul || !is_word)
+      return "Triton has no atomic " + std::string(to_string(s.mode)) + " of " +
+             std::string(to_string(dtype));
+  }
+  return "";
+}
+
+TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude) {
+  return KernelPrinter(plan, kernel, prelude).print();
+}
+
+}  // namespace litz

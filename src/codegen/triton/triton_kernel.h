@@ -1,0 +1,49 @@
+// Prints one kernel of a plan as Triton: a function, or two where long rows are split.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/triton/triton_prelude.h"
+#include "schedule/plan.h"
+
+namespace litz {
+
+inline constexpr std::string_view kTritonKernelName = "KERNEL";
+
+// One launch of a function: as many programs as `programs` says, times `splits` in the grid's
+// second dimension.
+struct TritonFunction {
+  std::string suffix;  // behind the kernel's name
+  Index programs;
+  int splits = 1;
+  int warps = 4;
+  int stages = 1;
+};
+
+struct TritonKernel {
+  std::string text;                       // names its functions kTritonKernelName and a suffix
+  std::vector<TritonFunction> functions;  // launched in order
+  bool checks = false;                    // needs assertions
+  // Arguments in order: arrays of partial results s0, s1, ... in scratch memory, buffers p0, p1,
+  // ..., int64 sizes n0, n1, ...
+  struct Partial {
+    DType dtype;
+    int64_t elements;
+  };
+  std::vector<Partial> partials;
+  std::vector<BufferId> buffers;
+  std::vector<Index> symbols;
+};
+
+// Bytes of an array of partial results, in whole alignments.
+inline int64_t partial_bytes(const TritonKernel::Partial& partial) {
+  return (partial.elements * size_of(partial.dtype) + 255) / 256 * 256;
+}
+
+// Why the kernel cannot be printed as Triton; empty where it can.
+std::string triton_refusal(const Program& program, const Kernel& kernel);
+
+TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude);
+
+}  // namespace litz

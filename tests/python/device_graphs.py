@@ -1,0 +1,36 @@
+"""Graphs of a CUDA device on a machine that has none."""
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from litz import _core, driver, fx_reader, graph_compiler
+from litz.fx_reader import read_graph
+
+HOPPER = _core.DeviceTarget("cuda", "sm_90", 132)
+
+
+def trace(function, *devices):
+    """The graph of a function of one 4 x 6 tensor on each of the devices."""
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        inputs = [torch.empty(4, 6, device=device) for device in devices]
+    with mode:
+        gm = make_fx(lambda *args: (function(*args),), tracing_mode="fake")(*inputs)
+    return gm
+
+
+@pytest.fixture
+def with_cuda(monkeypatch):
+    """A machine that says it has a device."""
+    monkeypatch.setattr(fx_reader, "has_cuda", lambda: True)
+    monkeypatch.setattr(driver, "device_target", lambda device: HOPPER)
+    monkeypatch.setattr(graph_compiler, "_warned", set())
+
+
+def compile_for_device(function, *devices, **options):
+    """What the compiler makes of it, and what the graph captures."""
+    builder, captured = read_graph(trace(function, *devices))
+    result = driver.compile_graph(builder, {"cache": False, **options})
+    assert result.left_to_eager == ""
+    return result, captured

@@ -1,0 +1,106 @@
+"""Kernels for a GPU in Triton, compiled on a machine without one, and what happens where they are not."""
+
+import pytest
+import torch
+from device_graphs import compile_for_device, with_cuda  # noqa: F401
+
+from litz import driver
+from litz.errors import LitzUserError
+
+VERSION = driver.triton_version()
+
+
+def softmax(x):
+    return (x * 2).softmax(-1)
+
+
+def test_triton_is_the_dialect_where_it_can_be_imported(with_cuda):
+    assert VERSION, "the tests need Triton; ./run installs it"
+    result, _ = compile_for_device(softmax, "cuda:0")
+    assert (result.info["dialect"], result.info["dialect_reason"]) == ("triton", "")
+    assert result.warnings == ()
+    assert [kernel["name"] for kernel in result.info["kernels"]] == ["k0"]
+
+
+def test_the_option_chooses_the_dialect(with_cuda):
+    result, _ = compile_for_device(softmax, "cuda:0", gpu_dialect="cuda")
+    assert (result.info["dialect"], result.info["dialect_reason"]) == ("cuda", "")
+    with pytest.raises(LitzUserError, match="there is no 'opencl'; there are auto, triton, cuda"):
+        compile_for_device(softmax, "cuda:0", gpu_dialect="opencl")
+
+
+def test_without_triton_kernels_are_cuda(with_cuda, monkeypatch):
+    monkeypatch.setattr(driver, "triton_version", lambda: "")
+    result, _ = compile_for_device(softmax, "cuda:0")
+    assert (result.info["dialect"], result.warnings) == ("cuda", ())
+    result, _ = compile_for_device(softmax, "cuda:0", gpu_dialect="triton")
+    assert result.info["dialect"] == "cuda"
+    assert result.warnings[0].startswith("Triton cannot be imported")
+
+
+def test_what_triton_cannot_say_is_cuda(with_cuda):
+    def function(x):
+        index = torch.zeros(4, 6, dtype=torch.int64, device=x.device)
+        return x.scatter_reduce(0, index, x, "prod")
+
+    result, _ = compile_for_device(function, "cuda:0")
+    assert result.info["dialect"] == "cuda"
+    assert result.info["dialect_reason"] == "Triton has no atomic mul of f32"
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "worker, reason",
+    [
+        ("import sys; sys.exit(3)", "it ended at its start"),
+        ("raise SystemError('no room')", "SystemError: no room"),
+        ("import time; time.sleep(60)", "it did not start in time"),
+        ("reply(b'ready', b'1.0')", f"imports Triton 1.0, not {VERSION}"),
+        ("reply(b'failed', b'ImportError: no libtriton')", "Triton cannot be imported: ImportError"),
+        (f"reply(b'ready', b'{VERSION}'); sys.stdin.buffer.read(9); os._exit(1)", "its process ended"),
+        (f"reply(b'ready', b'{VERSION}'); time.sleep(60)", "it did not answer in time"),
+        (
+            f"reply(b'ready', b'{VERSION}'); reply(b'', b'0', b'0', b'0', b'PTXASError: spilled')",
+            "k0: PTXASError: spilled",
+        ),
+    ],
+)
+def test_a_worker_that_fails_is_one_warning(with_cuda, monkeypatch, tmp_path, worker, reason):
+    program = tmp_path / "worker.py"
+    program.write_text(
+        "import os, struct, sys, time\n"
+        "def reply(*fields):\n"
+        "    parts = [struct.pack('<I', len(fields))]\n"
+        "    for field in fields: parts += [struct.pack('<I', len(field)), field]\n"
+        "    sys.stdout.buffer.write(b''.join(parts))\n"
+        "    sys.stdout.buffer.flush()\n" + worker + "\n"
+    )
+    monkeypatch.setattr(driver, "triton_worker", lambda: str(program))
+    limit = 8.0 if "sleep" in worker else 60.0
+    result, _ = compile_for_device(softmax, "cuda:0", compile_time_limit=limit)
+    assert result.info["dialect"] == "cuda"
+    (warning,) = result.warnings
+    assert warning.startswith("Triton did not compile the kernels of a graph, which are CUDA C++ instead; ")
+    assert reason in warning
+    assert reason in result.info["dialect_reason"]
+
+
+def test_a_function_that_crashes_its_compiler_leaves_the_others(tmp_path):
+    from litz import triton_worker
+
+    text = (
+        "import os\nimport triton\nimport triton.language as tl\n"
+        "@triton.jit\ndef good(p0):\n    tl.store(p0, 1.0)\n"
+        "@triton.jit\ndef bad(p0):\n    tl.store(p0, nothing)\n"
+    ).encode()
+    crash = text + b"os.abort()\n"
+    fields = [b"*fp32", b"0", b"1", b"1", b""]
+    pool = triton_worker.Pool()
+    answers = pool.compile_all(
+        90, 2, [(text, [b"good", *fields]), (crash, [b"good", *fields]), (text, [b"bad", *fields])] * 2
+    )
+    for good, crashed, bad in (answers[:3], answers[3:]):
+        assert good[0].startswith(b"\x7fELF") and good[4] == b""
+        assert int(good[2]) == 32
+        assert b"ended with SIGABRT" in crashed[4]
+        assert bad[0] == b"" and b"nothing" in bad[4]
