@@ -156,7 +156,7 @@ def measure(kernel: Kernel, backends: list[str], rounds: int) -> dict:
             contenders[backend] = lambda fn=fn: fn(*args)
         except Exception as error:
             row["failed"][backend] = error_line(error)
-    busy = {name: int(2e9 * min(host_seconds(fn, 5) for _ in range(2)) * 1.5) + 20_000 for name, fn in contenders.items()}
+    busy = {name: int(2e9 * min(host_seconds(fn, 5) for _ in range(2)) * 3) + 100_000 for name, fn in contenders.items()}
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     order = list(contenders)
     for _ in range(rounds):

@@ -216,13 +216,13 @@ def interpret(cases: list[dict]) -> int:
     for case in cases:
         if "refused" in case or case["library"]:
             continue
-        start = time.monotonic()
+        start = time.process_time()
         try:
             faults = interpreter.run(case)
         except Exception as error:  # noqa: BLE001
             lines = str(error).splitlines()
             faults = [f"{type(error).__name__}: {' | '.join(lines[:4])}"]
-        if os.environ.get("SLOW") and time.monotonic() - start > 1: print(case["case"], time.monotonic()-start)
+        if os.environ.get("SLOW") and time.process_time() - start > 0.5: print(case["case"], time.process_time()-start, flush=True)
         if faults:
             failed += 1
             print(f"FAIL {case['case']}: {'; '.join(faults[:3])}", flush=True)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "codegen/common/iteration_space.h"
 
@@ -90,6 +91,7 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
 
   if (by_columns) {
     plan.rows = static_cast<int>(std::min<int64_t>(most_rows, kColumnWidth));
+    if (rows_known && plan.rows == kColumnWidth && rows / plan.rows < kFewPrograms) plan.rows /= 2;
   } else {
     plan.rows =
         static_cast<int>(std::clamp<int64_t>(kTile / 2 / power_of_two(iterations), 1, most_rows));
@@ -107,11 +109,19 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
     plan.columns = power_of_two(iterations);
   } else {
     const int64_t length = (iterations + plan.splits - 1) / plan.splits;
-    // Few programs have more in flight each.
-    const bool few = rows_known && plan.splits == 1 && rows / plan.rows < kFewPrograms;
+    // Few programs have more in flight each. Rows that are read more than once are few at a time,
+    // so that they are still in the cache.
+    const bool few = plan.splits == 1 && ((rows_known && rows / plan.rows < kFewPrograms) ||
+                                          (kernel.num_stages > 1 && whole > kPersistent));
     plan.columns = static_cast<int>(std::clamp<int64_t>((few ? kPersistent : kTile) / plan.rows, 1,
                                                         known ? power_of_two(length) : kTile));
     if (few) most_warps = 2 * kMostWarps;
+    if (plan.splits > 1) {
+      const int64_t unit = int64_t{plan.splits} * plan.columns;
+      plan.stretch = (iterations + unit - 1) / unit * plan.columns;
+      plan.splits = static_cast<int>((iterations + plan.stretch - 1) / plan.stretch);
+      plan.narrow = plan.narrow && iterations + plan.stretch < std::numeric_limits<int32_t>::max();
+    }
   }
   plan.warps = warps_for(int64_t{plan.rows} * plan.columns, most_warps);
   return plan;

@@ -24,6 +24,7 @@ struct TilePlan {
   // Above 1, so many programs share the inner loops of one row; a second kernel combines what they
   // made.
   int splits = 1;
+  int64_t stretch = 0;  // inner iterations of each of them but the last
 };
 
 TilePlan plan_tile(KernelAnalysis& analysis, const Program& program);

@@ -282,7 +282,10 @@ TileValue TritonBody::compute(Expr e, size_t scope) {
         operands.push_back({value.text, operand.dtype(), value.literal});
         axes |= value.axes;
       }
-      return define_in(scope, triton_expression(prelude_, e.op(), e.dtype(), operands), axes);
+      const std::string expression = triton_expression(prelude_, e.op(), e.dtype(), operands);
+      // Widening a half is nothing.
+      if (expression == operands[0].text) return *find(e.operand(0));
+      return define_in(scope, expression, axes);
     }
   }
 }

@@ -275,9 +275,12 @@ class KernelPrinter {
     const TileAxes axes = body_.all_axes();
     const TileValue mask = body_.mask(kColumns);
     if (mask.text.empty()) return {body_.block(value, axes, accumulator_dtype(r)), axes, ""};
-    TileValue masked =
-        body_.define("tl.where(" + mask.text + ", " + value.text + ", " + identity_text(r) + ")",
-                     value.axes | kColumns);
+    const std::string choice =
+        "tl.where(" + mask.text + ", " + value.text + ", " + identity_text(r) + ")";
+    // Of the values of a stage the same one is often reduced in several ways.
+    if (choice != last_choice_.first)
+      last_choice_ = {choice, body_.define(choice, value.axes | kColumns)};
+    TileValue masked = last_choice_.second;
     masked.text = body_.block(masked, axes, accumulator_dtype(r));
     masked.axes = axes;
     return masked;
@@ -286,7 +289,7 @@ class KernelPrinter {
   // Positions past the end lose against all others.
   std::string positions(const KernelReduction& r) {
     const TileValue position = body_.index(r.position);
-    TileValue wide_position = {"(" + position.text + ").to(tl.int64)", position.axes, ""};
+    TileValue wide_position = {position.text + ".to(tl.int64)", position.axes, ""};
     if (position.axes == kNoAxes) wide_position.text = position.text;
     const TileValue mask = body_.mask(kColumns);
     if (!mask.text.empty()) {
@@ -428,21 +431,22 @@ class KernelPrinter {
     std::string to = body_.index(length).text;
     bool whole = divides(plan_.columns, length);
     if (plan_.splits > 1) {
-      const int64_t total = length.constant();
-      const int64_t unit = int64_t{plan_.splits} * plan_.columns;
-      const int64_t stretch = (total + unit - 1) / unit * plan_.columns;
-      out().line("first = " + wide("tl.program_id(1)") + " * " + text(stretch));
+      const std::string stretch = text(plan_.stretch);
+      out().line("first = " + wide("tl.program_id(1)") + " * " + stretch);
       from = "first";
-      to = total % stretch == 0 ? "first + " + text(stretch)
-                                : "tl.minimum(first + " + text(stretch) + ", " + to + ")";
+      to = length.constant() % plan_.stretch == 0
+               ? "first + " + stretch
+               : "tl.minimum(first + " + stretch + ", " + to + ")";
     }
     body_.open_loop();
+    last_choice_ = {};
     open_axis(kColumns, "r", "step", plan_.columns, length, whole);
     decode(inner_, "r", kColumns);
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
       if (in_stage(kernel_.reductions[i], stage)) accumulate(i);
     }
     store_inner(stage, body_.all_axes());
+    last_choice_ = {};
     body_.close_loop("for step in range(" + from + ", " + to + ", " + step + ")");
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
       const KernelReduction& r = kernel_.reductions[i];
@@ -543,6 +547,7 @@ class KernelPrinter {
   std::vector<size_t> inner_;
   std::vector<BufferId> loaded_;
   std::vector<TritonKernel::Partial> partials_;
+  std::pair<std::string, TileValue> last_choice_;  // in the scope at hand
 };
 
 }  // namespace
