@@ -1,5 +1,5 @@
-// Prints the kernels of all graphs of tests/lowering/cases as Triton, and how they are launched: one
-// JSON object a line, for run_triton_cases.py.
+// Prints the kernels of the graphs of files such as tests/lowering/cases as Triton, and how they are
+// launched: one JSON object a line, for run_triton_cases.py.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -67,6 +67,7 @@ Json buffers_of(const Plan& plan) {
     Json entry = {{"dtype", std::string(to_string(buffer.dtype))},
                   {"elements", storage_elements(*plan.program, buffer).constant()}};
     if (storage.kind == Storage::Kind::kConstant) entry["bytes"] = hex(buffer.bytes);
+    if (storage.kind == Storage::Kind::kInput) entry["input"] = storage.number;
     if (storage.kind == Storage::Kind::kWorkspace)
       entry["offset"] = storage.offset_bytes.constant();
     list.push_back(std::move(entry));

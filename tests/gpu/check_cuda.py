@@ -482,10 +482,10 @@ if __name__ == "__main__":
     warnings.simplefilter("always", litz.LitzWarning)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="checks to run (default: all)")
-    parser.add_argument("--dialect", nargs="+", default=["triton", "cuda"], choices=["triton", "cuda"])
+    parser.add_argument("--dialect", default="both", choices=["triton", "cuda", "both"])
     given = parser.parse_args()
     status = 0
-    for DIALECT in given.dialect:
+    for DIALECT in ("triton", "cuda") if given.dialect == "both" else (given.dialect,):
         NOT_TRITON.clear()
         status |= main(given.names)
     sys.exit(status)

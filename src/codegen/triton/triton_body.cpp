@@ -365,6 +365,8 @@ TileValue TritonBody::load(Expr e, size_t scope) {
   const TileAxes axes = at.axes | mask.axes;
   std::string text = "tl.load(" + address(e.buffer(), at, axes);
   if (!mask.text.empty()) text += ", mask=" + mask.text;
+  if (const std::string policy = eviction_ ? eviction_(e) : ""; !policy.empty())
+    text += ", eviction_policy=\"" + policy + "\"";
   text += ")";
   if (e.dtype() == DType::kBool) text += " != 0";
   if (is_half(e.dtype())) text += ".to(tl.float32)";

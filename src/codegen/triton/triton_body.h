@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -86,6 +87,9 @@ class TritonBody {
   // What was loaded from these buffers is loaded again.
   void forget_loads(const std::vector<BufferId>& buffers);
   bool checks() const { return checks_; }
+  // Says for a load what the cache should do with what it reads: "evict_first", or nothing.
+  using Eviction = std::function<std::string(Expr load)>;
+  void set_eviction(Eviction eviction) { eviction_ = std::move(eviction); }
 
  private:
   struct Scope {
@@ -119,6 +123,7 @@ class TritonBody {
   std::unordered_map<Index, TileValue> names_;
   LoopMask set_aside_ = 0;
   bool checks_ = false;
+  Eviction eviction_;
   uint32_t next_ = 0;
 };
 

@@ -1,7 +1,8 @@
 #include "codegen/triton/triton_kernel.h"
 
 #include <algorithm>
-#include <limits>
+#include <unordered_map>
+#include <utility>
 
 #include "codegen/triton/tile_plan.h"
 #include "codegen/triton/triton_body.h"
@@ -222,7 +223,9 @@ class KernelPrinter {
       open_axis(kColumns, "r", "", plan_.columns, length, divides(plan_.columns, length));
       decode(inner_, "r", kColumns);
     }
+    find_last_reads();
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
+      body_.set_eviction([this, stage](Expr load) { return eviction(load, stage); });
       settle(stage);
       if (plan_.persistent) {
         print_whole(stage);
@@ -230,6 +233,7 @@ class KernelPrinter {
         print_steps(stage);
       }
     }
+    body_.set_eviction({});
     if (plan_.splits > 1) {
       print_partials();
     } else {
@@ -252,6 +256,23 @@ class KernelPrinter {
     }
     decode(outer_, "x", row_axes());
     body_.bind_iteration();
+  }
+
+  // Rows that are read for the last time make room for what all rows share, or what is read again.
+  std::string eviction(Expr load, uint32_t stage) {
+    const LoopMask depends = analysis_.depends(load);
+    if ((depends & analysis_.inner_mask()) == 0 || !load.operands().empty()) return "";
+    const bool shared = (depends & analysis_.outer_mask()) == 0 && !outer_.empty();
+    const bool again = !plan_.persistent && last_read_[load] > stage;
+    return shared || again ? "evict_last" : "evict_first";
+  }
+
+  void find_last_reads() {
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
+      visit_postorder(analysis_.stage_roots(stage), [&](Expr e) {
+        if (e.op() == ExprOp::kLoad) last_read_[e] = stage;
+      });
+    }
   }
 
   // What earlier stages stored is there for all threads before this stage loads it.
@@ -546,6 +567,7 @@ class KernelPrinter {
   std::vector<size_t> outer_;
   std::vector<size_t> inner_;
   std::vector<BufferId> loaded_;
+  std::unordered_map<Expr, uint32_t> last_read_;  // stage
   std::vector<TritonKernel::Partial> partials_;
   std::pair<std::string, TileValue> last_choice_;  // in the scope at hand
 };
