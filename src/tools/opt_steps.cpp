@@ -73,8 +73,9 @@ State emit(const State& state, const std::string& form, const Options& options) 
     return Text{triton->text.substr(form == "triton" ? 0 : triton->kernels_begin)};
   }
   if (form != "kernels")
-    throw UserError("--emit takes cpp, kernels, cuda, cuda-kernels, triton or triton-kernels, not '" +
-                    form + "'");
+    throw UserError(
+        "--emit takes cpp, kernels, cuda, cuda-kernels, triton or triton-kernels, not '" + form +
+        "'");
   Text kernels;
   for (const CppSource& unit : sources.units) {
     kernels.text += unit.text.substr(unit.kernels_begin, unit.kernels_end - unit.kernels_begin);

@@ -1,5 +1,5 @@
-// Prints the kernels of the graphs of files such as tests/lowering/cases as Triton, and how they are
-// launched: one JSON object a line, for run_triton_cases.py.
+// Prints the kernels of the graphs of files such as tests/lowering/cases as Triton, and how they
+// are launched: one JSON object a line, for run_triton_cases.py.
 #include <filesystem>
 #include <fstream>
 #include <iostream>

@@ -91,12 +91,9 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
 
   if (by_columns) {
     plan.rows = static_cast<int>(std::min<int64_t>(most_rows, kColumnWidth));
-    const bool splits = split_rows(analysis, 2 * kColumnWidth, iterations, kTile) > 1;
-    if (splits && most_rows >= 2 * kColumnWidth) {
-      plan.rows = 2 * kColumnWidth;
-    } else if (rows_known && plan.rows == kColumnWidth && rows / plan.rows < kFewPrograms) {
+    const bool splits = split_rows(analysis, kColumnWidth, iterations, kTile) > 1;
+    if (!splits && rows_known && plan.rows == kColumnWidth && rows / plan.rows < kFewPrograms)
       plan.rows /= 2;
-    }
   } else {
     plan.rows =
         static_cast<int>(std::clamp<int64_t>(kTile / 2 / power_of_two(iterations), 1, most_rows));

@@ -87,7 +87,7 @@ class TritonBody {
   // What was loaded from these buffers is loaded again.
   void forget_loads(const std::vector<BufferId>& buffers);
   bool checks() const { return checks_; }
-  // Says for a load what the cache should do with what it reads: "evict_first", or nothing.
+  // Says for a load what the cache should do with what it reads: "evict_last", or nothing.
   using Eviction = std::function<std::string(Expr load)>;
   void set_eviction(Eviction eviction) { eviction_ = std::move(eviction); }
 
