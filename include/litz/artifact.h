@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define LITZ_ABI_VERSION 2
+#define LITZ_ABI_VERSION 3
 
 typedef enum LitzStatus {
   LITZ_OK = 0,
@@ -123,6 +123,10 @@ typedef struct LitzHost {
   /* Records a message for a status other than LITZ_OK. */
   void (*fail)(void* self, int status, const char* message);
 
+  /* Queues, or on the CPU makes, an elementwise copy between tensors of equal sizes and dtype,
+     whatever their strides. They do not overlap. */
+  int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
+
   /* The rest is for artifacts with device code; elsewhere these may be NULL. Memory that the host
      allocates for such an artifact, its workspace and its tensors' data are on the device that the
      run is for. Work is queued in order on the stream that is current when the run starts; nothing
@@ -136,9 +140,6 @@ typedef struct LitzHost {
   /* The device's copy of `num_bytes` bytes of the artifact, made once and kept while the artifact
      is loaded; 256-byte aligned. */
   int (*constant)(void* self, const void* bytes, int64_t num_bytes, void** data);
-
-  /* Queues an elementwise copy between tensors of equal sizes and dtype, whatever their strides. */
-  int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
 } LitzHost;
 
 /* Kernels for a device, which the host loads once for each device. */

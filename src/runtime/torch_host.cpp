@@ -134,7 +134,6 @@ TorchRun::~TorchRun() {
 void TorchRun::enter_device() {
   table_.launch = launch;
   table_.constant = constant;
-  table_.copy = copy;
   const int32_t index = host_.device_.index;
   if (api_.cuda_create_guard(index, &guard_) != 0) {
     guard_ = nullptr;
@@ -307,7 +306,7 @@ int TorchRun::copy(void* self, const LitzTensor* from, LitzTensor* to) {
   if (source != nullptr && target != nullptr && run.api_.copy(target, source, 0) == 0) {
     return LITZ_OK;
   }
-  run.message_ = "a copy on the device failed: " + run.api_.last_error();
+  run.message_ = "a copy failed: " + run.api_.last_error();
   return LITZ_ERROR;
 }
 
