@@ -134,7 +134,7 @@ class Compilation {
 
     const Program program = lower();
     const Plan plan = schedule(program);
-    const CudaProgram cuda = timings_.measure("print", [&] { return print_cuda_program(plan); });
+    const SimtProgram cuda = timings_.measure("print", [&] { return print_cuda_program(plan); });
     if (trace_.enabled()) trace_.write(kDeviceSource, cuda.text);
     const Nvrtc::Image image = timings_.measure("compile kernels", [&] {
       // Eager rounds after every operation.

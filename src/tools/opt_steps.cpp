@@ -63,7 +63,7 @@ State emit(const State& state, const std::string& form, const Options& options) 
   if (form == "cpp") return sources;
   if (form == "cuda") return Text{print_cuda_program(plan).text};
   if (form == "cuda-kernels") {
-    const CudaProgram cuda = print_cuda_program(plan);
+    const SimtProgram cuda = print_cuda_program(plan);
     return Text{cuda.text.substr(cuda.kernels_begin)};
   }
   if (form != "kernels")

@@ -1,11 +1,9 @@
 #include "codegen/cuda/cuda_artifact.h"
 
-#include <algorithm>
-#include <unordered_map>
-
 #include "codegen/cpp/cpp_abi.h"
+#include "codegen/cpp/cpp_run.h"
 #include "codegen/cpp/cpp_text.h"
-#include "codegen/cuda/cuda_kernel.h"
+#include "codegen/cuda/cuda_dialect.h"
 
 namespace litz {
 namespace {
@@ -21,49 +19,22 @@ std::string bytes_literal(std::string_view bytes) {
 
 }  // namespace
 
-CudaProgram print_cuda_program(const Plan& plan) {
-  PreludeTarget target;
-  target.cuda = true;
-  Prelude prelude(target);
-  CudaProgram program;
-  std::string kernels;
-  std::unordered_map<std::string, size_t> known;
-  for (const Kernel& kernel : plan.kernels) {
-    CudaKernel printed = print_cuda_kernel(*plan.program, kernel, prelude);
-    const auto [found, added] =
-        known.emplace(printed.device_text + printed.host_text, program.kernels.size());
-    if (added) {
-      const std::string number = std::to_string(program.kernels.size());
-      const std::string name = "k" + number;
-      program.kernels.push_back(name);
-      if (printed.scratch_bytes != 0) program.kernels.push_back(name + std::string(kCudaFinish));
-      kernels += "\n" + origins_comment(kernel) + "\n" +
-                 replace_all(printed.device_text, kCudaKernelName, name);
-      program.host_text += "\n" + replace_all(replace_all(printed.host_text, kCudaKernelName, name),
-                                              kCudaKernelNumber, number);
-    }
-    program.scratch_bytes = std::max(program.scratch_bytes, printed.scratch_bytes);
-    program.calls.push_back({program.kernels[found->second], std::move(printed.buffers),
-                             std::move(printed.symbols), true});
-  }
-  program.text = prelude.text();
-  program.kernels_begin = program.text.size();
-  program.text += kernels;
-  return program;
+SimtProgram print_cuda_program(const Plan& plan) {
+  return print_simt_program(plan, cuda_dialect(), ThreadHeuristics{});
 }
 
-CppSources print_cuda_artifact(const Plan& plan, const CudaProgram& program, const CudaImage& image,
+CppSources print_cuda_artifact(const Plan& plan, const SimtProgram& program, const CudaImage& image,
                                const std::string& description) {
   Prelude prelude(PreludeTarget{});
   for (DType dtype : {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kInt32, DType::kInt64})
     prelude.type(dtype, 1);
   std::string code = "static const char image[] =\n" + bytes_literal(image.bytes) + ";\n";
   std::string names;
-  for (const std::string& name : program.kernels) names += "\"" + name + "\", ";
+  for (const SimtFunction& function : program.functions) names += "\"" + function.name + "\", ";
   code += "static const char* const kernel_names[] = {" + (names.empty() ? "0" : names) + "};\n";
   code += "static const LitzDeviceCode device_code = {" + cpp_string_literal(image.target) +
           ", image, " + std::to_string(image.bytes.size()) + ", kernel_names, " +
-          std::to_string(program.kernels.size()) + "};\n";
+          std::to_string(program.functions.size()) + "};\n";
 
   CppRunOptions options;
   options.description = description;

@@ -15,6 +15,26 @@
 
 namespace litz {
 
+// What a device wants, and what it can do; the values here are those of NVIDIA's GPUs. Counts of
+// threads are powers of two.
+struct ThreadHeuristics {
+  int warp = 32;               // threads that run in step: what a short row gets
+  int block = 256;             // threads of a block with small groups
+  int most_group = 512;        // of one group
+  int column_width = 32;       // groups side by side of a block that walks columns ...
+  int most_column_group = 32;  // ... and threads of each
+  int64_t thread_row = 16;     // inner iterations that one thread does alone
+  int64_t warp_row = 1024;     // ... and one warp
+  int64_t turns = 4;           // vectors that each thread of a large group takes
+  int vector_bytes = 16;       // of memory in one access; 0: elements are accessed one by one
+  int most_lanes = 8;          // elements in one access
+  int64_t kept_elements = 32;  // of a row in each thread's registers
+  int64_t few_blocks = 256;    // rows are split where they make fewer blocks
+  int64_t many_blocks = 1024;  // ... into about so many
+  int64_t long_row = 16384;    // ... and are longer than this
+  bool local_memory = true;    // for loads that are turned in it
+};
+
 struct ThreadPlan {
   int group = 1;     // threads of a group, a power of two
   int groups = 256;  // groups of a block; group * groups is a multiple of 32
@@ -39,6 +59,7 @@ struct ThreadPlan {
 
 inline constexpr int kTurnedEdge = 32;  // of those squares
 
-ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program);
+ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
+                        const ThreadHeuristics& heuristics);
 
 }  // namespace litz

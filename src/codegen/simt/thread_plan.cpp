@@ -1,4 +1,4 @@
-#include "codegen/cuda/thread_plan.h"
+#include "codegen/simt/thread_plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,19 +9,6 @@
 
 namespace litz {
 namespace {
-
-constexpr int kBlock = 256;         // threads of a block with small groups
-constexpr int kMostThreads = 512;   // of a group
-constexpr int64_t kThreadRow = 16;  // inner iterations that one thread does alone
-constexpr int64_t kWarpRow = 1024;  // ... and one warp
-constexpr int64_t kTurns = 4;       // vectors that each thread of a large group takes
-constexpr int kVectorBytes = 16;    // of memory in one access
-constexpr int kMostLanes = 8;
-constexpr int64_t kKeptElements = 32;  // of a row in each thread's registers
-constexpr int kColumnWidth = 32;
-constexpr int64_t kFewBlocks = 256;    // rows are split where they make fewer blocks
-constexpr int64_t kManyBlocks = 1024;  // ... into about so many
-constexpr int64_t kLongRow = 16384;    // ... and are longer than this
 
 // An upper bound of |e| and of every partial result while it is computed; saturates.
 double magnitude(Index e) {
@@ -81,7 +68,8 @@ bool fits_32_bits(KernelAnalysis& analysis, const Program& program) {
 
 // Lanes that all accesses allow along the loop: its neighbours are neighbours in memory everywhere,
 // or the same element.
-int lanes_along(KernelAnalysis& analysis, const Program& program, size_t loop) {
+int lanes_along(KernelAnalysis& analysis, const Program& program, size_t loop,
+                const ThreadHeuristics& heuristics) {
   const Kernel& kernel = analysis.kernel();
   if (kernel.sequential) return 1;
   for (const KernelStore& store : kernel.stores) {
@@ -108,7 +96,8 @@ int lanes_along(KernelAnalysis& analysis, const Program& program, size_t loop) {
     if (e.op() == ExprOp::kMasked || e.op() == ExprOp::kCheckIndex) possible = false;
   });
   if (!possible || !any) return 1;
-  return static_cast<int>(std::clamp<int64_t>(kVectorBytes / smallest, 1, kMostLanes));
+  return static_cast<int>(
+      std::clamp<int64_t>(heuristics.vector_bytes / smallest, 1, heuristics.most_lanes));
 }
 
 // The most lanes, up to these, that leave no tail.
@@ -119,13 +108,14 @@ int dividing(int lanes, Index length) {
 }
 
 // Reads along the inner loop jump, while those along the outer one do not.
-bool walks_columns(KernelAnalysis& analysis, const Program& program) {
+bool walks_columns(KernelAnalysis& analysis, const Program& program,
+                   const ThreadHeuristics& heuristics) {
   const Kernel& kernel = analysis.kernel();
   if (kernel.outer.empty()) return false;
   const size_t outer = kernel.outer.size() - 1;
   const size_t inner = analysis.num_loops() - 1;
   const Index width = analysis.extent(outer);
-  if (width.is_constant() && width.constant() < kColumnWidth / 2) return false;
+  if (width.is_constant() && width.constant() < heuristics.column_width / 2) return false;
   int score = 0;
   for_each_access(analysis, program, [&](Index offset, int64_t, bool) {
     if (analysis.walk(offset, inner) == KernelAnalysis::Walk::kContiguous) score -= 2;
@@ -149,15 +139,16 @@ bool can_split(KernelAnalysis& analysis) {
   return true;
 }
 
-int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iterations) {
-  if (!can_split(analysis) || iterations < kLongRow || plan.group == 1) return 1;
+int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iterations,
+              const ThreadHeuristics& heuristics) {
+  if (!can_split(analysis) || iterations < heuristics.long_row || plan.group == 1) return 1;
   int64_t rows = 1;
   for (size_t i = 0; i < analysis.kernel().outer.size(); ++i) rows *= analysis.extent(i).constant();
   const int64_t blocks = (rows + plan.groups - 1) / plan.groups;
-  if (rows == 0 || blocks >= kFewBlocks) return 1;
-  const int64_t turns = int64_t{plan.group} * plan.lanes * kTurns;
-  return static_cast<int>(
-      std::clamp<int64_t>(std::min(kManyBlocks / blocks, iterations / turns), 1, kManyBlocks));
+  if (rows == 0 || blocks >= heuristics.few_blocks) return 1;
+  const int64_t turns = int64_t{plan.group} * plan.lanes * heuristics.turns;
+  return static_cast<int>(std::clamp<int64_t>(
+      std::min(heuristics.many_blocks / blocks, iterations / turns), 1, heuristics.many_blocks));
 }
 
 // Fills in turned_loads and turned_loop, where one loop serves all of them.
@@ -201,17 +192,20 @@ int power_of_two(int64_t value) {
 
 }  // namespace
 
-ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
+ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
+                        const ThreadHeuristics& heuristics) {
   const Kernel& kernel = analysis.kernel();
   ThreadPlan plan;
+  plan.groups = heuristics.block;
   plan.narrow = fits_32_bits(analysis, program);
   const bool running = std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
                                    [](const KernelReduction& r) { return r.running; });
   if (kernel.inner.empty()) {
     if (!kernel.outer.empty()) {
       plan.vector_loop = kernel.outer.size() - 1;
-      plan.lanes = lanes_along(analysis, program, plan.vector_loop);
-      plan_turned_loads(analysis, plan);
+      plan.lanes = lanes_along(analysis, program, plan.vector_loop, heuristics);
+      if (heuristics.local_memory && heuristics.block % kTurnedEdge == 0)
+        plan_turned_loads(analysis, plan);
       // A tail of its own only where it is the only loop.
       if (kernel.outer.size() > 1)
         plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
@@ -226,36 +220,38 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program) {
     iterations *= e.is_constant() ? std::max<int64_t>(e.constant(), 1) : 4096;
     iterations = std::min<int64_t>(iterations, int64_t{1} << 40);
   }
-  if (walks_columns(analysis, program)) {
+  if (walks_columns(analysis, program, heuristics)) {
     plan.columns = true;
-    plan.groups = kColumnWidth;
-    plan.group = std::clamp(power_of_two(iterations / 8), 1, 32);
-    if (plan.group < 4) plan.groups = kBlock / plan.group;
-    plan.splits = splits_of(analysis, plan, iterations);
+    plan.groups = heuristics.column_width;
+    plan.group = std::clamp(power_of_two(iterations / 8), 1, heuristics.most_column_group);
+    if (plan.group < 4) plan.groups = heuristics.block / plan.group;
+    plan.splits = splits_of(analysis, plan, iterations, heuristics);
     return plan;
   }
   plan.vector_loop = analysis.num_loops() - 1;
-  plan.lanes = lanes_along(analysis, program, plan.vector_loop);
+  plan.lanes = lanes_along(analysis, program, plan.vector_loop, heuristics);
   // Rows whose length no vector divides begin at all kinds of addresses.
   if (kernel.inner.size() > 1 || !kernel.outer.empty())
     plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));
-  if (iterations <= kThreadRow) {
+  if (iterations <= heuristics.thread_row || heuristics.most_group == 1) {
     plan.lanes = 1;
-  } else if (iterations <= kWarpRow) {
-    plan.group = 32;
+  } else if (iterations <= heuristics.warp_row) {
+    plan.group = std::min(heuristics.warp, heuristics.most_group);
   } else {
-    plan.group = std::clamp(power_of_two(iterations / (plan.lanes * kTurns)), 64, kMostThreads);
+    plan.group = std::min(
+        std::max(power_of_two(iterations / (plan.lanes * heuristics.turns)), 2 * heuristics.warp),
+        heuristics.most_group);
   }
   if (kernel.inner.size() == 1 && kernel.num_stages > 1 && plan.group > 1) {
     const Index length = analysis.extent(plan.vector_loop);
     const int64_t step = int64_t{plan.group} * plan.lanes;
     if (length.is_constant() && length.constant() % step == 0 &&
-        length.constant() / step * plan.lanes <= kKeptElements)
+        length.constant() / step * plan.lanes <= heuristics.kept_elements)
       plan.turns = static_cast<int>(length.constant() / step);
   }
-  plan.groups = std::max(1, kBlock / plan.group);
-  if (plan.group > 32) plan.groups = 1;
-  plan.splits = splits_of(analysis, plan, iterations);
+  plan.groups = std::max(1, heuristics.block / plan.group);
+  if (plan.group > heuristics.warp) plan.groups = 1;
+  plan.splits = splits_of(analysis, plan, iterations, heuristics);
   return plan;
 }
 
