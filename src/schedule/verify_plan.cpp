@@ -43,7 +43,7 @@ class Verifier {
       check_kernel(plan_.kernels[KernelId(i)]);
     }
     check_steps();
-    if (faults_.empty()) check_memory();
+    if (faults_.empty() && has_storage()) check_memory();
     return std::move(faults_);
   }
 
@@ -52,6 +52,7 @@ class Verifier {
     if (!condition)
       faults_.push_back("S" + std::to_string(number) + ": " + where_ + ": " + message);
   }
+  bool has_storage() const { return plan_.storage.size() == program_.buffers().size(); }
   const std::string& name(BufferId id) const { return program_.buffer(id).name; }
 
   // ---- kernels ----
@@ -203,6 +204,7 @@ class Verifier {
   void touch(BufferId id, uint32_t step) {
     first_[id.value] = std::min(first_[id.value], step);
     last_[id.value] = std::max(last_[id.value], step);
+    if (!has_storage()) return;
     const Storage::Kind kind = plan_.storage[id].kind;
     bool fits = false;
     switch (program_.buffer(id).kind) {

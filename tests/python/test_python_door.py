@@ -199,7 +199,7 @@ def check_trace(folder: Path) -> None:
     assert {"graph.litz", "program.litz", "plan.txt", "build.log", "report.json"} <= set(files)
     assert any(name.endswith(".cpp") for name in files)
     timings = json.loads(files["report.json"].read_text())["timings"]
-    assert {"lower", "schedule", "print", "build"} <= set(timings)
+    assert {"lower", "fuse_loops", "plan_memory", "print", "build"} <= set(timings)
     for name, file in files.items():
         if name.endswith(".litz"):
             assert opt("--verify", file).strip() == file.read_text().strip()
