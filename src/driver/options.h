@@ -97,6 +97,10 @@ OptionValue parse_option(const std::string& name, const std::string& text);
 // The value of an option by name, as text for a cache key or a message.
 std::string option_text(const Options& options, std::string_view name);
 
+// A warning, its details behind a semicolon, where some of the environment's variables begin with
+// LITZ_ but mean nothing to Litz: most likely they are misspelt. Empty where all are known.
+std::string unknown_variables_warning(const std::vector<std::string>& names);
+
 // The entries of a comma-separated option.
 std::vector<std::string> split_list(std::string_view text);
 

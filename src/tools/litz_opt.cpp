@@ -75,6 +75,8 @@ Options read_options(const std::vector<std::string>& settings) {
     const std::string name = setting.substr(0, equals);
     given[name] = parse_option(name, setting.substr(equals + 1));
   }
+  if (const std::string warning = unknown_variables_warning(environment_names()); !warning.empty())
+    std::cerr << "litz-opt: warning: " << warning << "\n";
   return make_options(given, environment_variable);
 }
 
