@@ -177,6 +177,28 @@ def normalizations(cases):
                       g, x, weight, mean, rstd, close=True)
 
 
+    rms_norms(cases)
+
+
+def rms_norms(cases):
+    for dtype in FLOATS:
+        x = torch.randn(4, 3, 6).to(dtype)
+        for shape, eps in (([6], None), ([3, 6], 1e-3), ([4, 3, 6], 1e-5)):
+            for weight in (None, torch.randn(shape).to(dtype)):
+                arguments = [x, shape, weight, eps]
+                name = f"{DTYPES[dtype]} {len(shape)} {weight is not None}"
+                forward = torch.ops.aten._fused_rms_norm(*arguments)
+                cases.add_call(f"rms norm {name}", "aten::_fused_rms_norm", arguments, forward, True)
+                if dtype not in (F32, F64):
+                    continue
+                given = [v.clone().requires_grad_() for v in (x, weight) if v is not None]
+                g, rest = torch.randn(4, 3, 6, dtype=dtype), given[1] if len(given) > 1 else None
+                y = torch.nn.functional.rms_norm(given[0], shape, rest, eps)
+                grads = [*torch.autograd.grad(y, given, g), None][:2]
+                cases.add_call(f"rms norm gradients {name}", "aten::_fused_rms_norm_backward",
+                               [g, x, shape, forward[1], weight, [True, weight is not None]], grads, True)
+
+
 def losses(cases):
     for dtype in (F32, F64):
         name = DTYPES[dtype]
