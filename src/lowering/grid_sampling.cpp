@@ -18,8 +18,8 @@ class SampledAxis {
       : size_(index_as(call, size, dtype)), align_corners_(align_corners), padding_(padding) {}
 
   Expr pixel(Expr given) const {
-    const Expr place = align_corners_ ? (given + 1) * ((size_ - 1) / number(size_, 2))
-                                      : (given + 1) * (size_ / number(size_, 2)) - 0.5;
+    const Expr place =
+        align_corners_ ? (given + 1) * ((size_ - 1) / 2) : (given + 1) * (size_ / 2) - 0.5;
     switch (padding_) {
       case Padding::kZeros:
         return place;

@@ -16,7 +16,7 @@
 //   S7   A buffer is in memory when a step reads it: an input, a constant, or written by a step
 //        before.
 //   S8   A buffer that a step reads or writes has a storage of the kind that fits it; an output of
-//        the program is written.
+//        the program is written unless it has no elements.
 // Memory
 //   S9   Buffers of the workspace that are alive in one step share no bytes, except that a kernel
 //        without reductions may write an element over the one that it alone reads there, of an
@@ -53,6 +53,10 @@ class Verifier {
       faults_.push_back("S" + std::to_string(number) + ": " + where_ + ": " + message);
   }
   bool has_storage() const { return plan_.storage.size() == program_.buffers().size(); }
+  bool has_no_elements(BufferId id) const {
+    const std::vector<Index>& sizes = program_.buffer(id).sizes;
+    return std::any_of(sizes.begin(), sizes.end(), [](Index size) { return size.is_constant(0); });
+  }
   const std::string& name(BufferId id) const { return program_.buffer(id).name; }
 
   // ---- kernels ----
@@ -196,7 +200,7 @@ class Verifier {
       if (view == nullptr) continue;
       const BufferKind kind = program_.buffer(view->buffer).kind;
       require(kind == BufferKind::kInput || kind == BufferKind::kConstant ||
-                  written[view->buffer.value],
+                  written[view->buffer.value] || has_no_elements(view->buffer),
               8, "output " + name(view->buffer) + " is never written");
     }
   }

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import functools
 import pathlib
 
 import torch
@@ -38,6 +39,16 @@ def numbers(dtype, *sizes):
 
 
 # ---- reductions ----
+
+def apart(add_cases):
+    """Random numbers of its own, so that those of other cases stay what they are."""
+    @functools.wraps(add_cases)
+    def seeded(cases):
+        with torch.random.fork_rng():
+            torch.manual_seed(torch.initial_seed() + len(add_cases.__name__))
+            add_cases(cases)
+    return seeded
+
 
 def over(op, dims, **keywords):
     """The reduction over each of the dimensions, with and without keeping them."""
@@ -187,6 +198,7 @@ def normalizations(cases):
     rms_norms(cases)
 
 
+@apart
 def rms_norms(cases):
     for dtype in FLOATS:
         x = torch.randn(4, 3, 6).to(dtype)
@@ -341,6 +353,7 @@ VOLUME_POOLS = (([2], [], [0], [1], False), ([3, 2, 2], [2], [1], [1], True), ([
                 ([3], [2], [1], [1], True))
 
 
+@apart
 def volumes(cases):
     nan_volume = torch.randn(1, 2, 5, 6, 4)
     nan_volume[:, :, 2, 3] = nan_volume[0, :, 3, 3, 1] = nan
@@ -367,6 +380,7 @@ def volumes(cases):
                   torch.randn(1, 2, 2, 3, 4, dtype=dtype), given, close=True)
 
 
+@apart
 def grids(cases):
     for dtype in (F32, F64):
         x, grid = torch.randn(2, 3, 5, 6, dtype=dtype), torch.randn(2, 4, 7, 2, dtype=dtype)

@@ -41,6 +41,13 @@ TEST(VerifyPlan, WhatTheSchedulerMakesIsValid) {
   EXPECT_TRUE(find_plan_faults(row_sums()).empty());
 }
 
+TEST(VerifyPlan, AnOutputWithoutElementsIsWrittenByNobody) {
+  const Plan plan = plan_of(
+      program_text("x: f32[0] input; y: f32[0]", unary("y", "d0 < 0", "exp", "x[d0]"), "y"));
+  EXPECT_TRUE(plan.steps.empty());
+  EXPECT_TRUE(find_plan_faults(plan).empty());
+}
+
 TEST(VerifyPlan, ThrowsWithTheNumber) {
   Plan plan = chain();
   plan.steps.pop_back();
