@@ -27,6 +27,8 @@ An option can be given in four places; the first one that gives it wins:
 - the environment variable, read at each compilation: bools are 1, true, on, 0, false or off
 - the default
 
+A variable that begins with `LITZ_` and means nothing to Litz is said once, with the one that may be meant.
+
 `litz-opt` takes them as `--option fuse=false`. An unknown name, a value of another type
 or one out of range is an error that says what is valid. Options marked * shape the generated code: a graph that is compiled with
 another value is another entry of the cache. `litz.options()` is this table in Python.

@@ -102,12 +102,12 @@ typedef struct LitzHost {
      the run.
 
      Results are in schema order, a list of tensors flattened into its elements. The artifact sets
-     kind and u.result of those it expects to be tensors. Where `u.result->data` is not NULL, its
+     kind and u.result of those it wants as tensors. Where `u.result->data` is not NULL, its
      fields describe memory that the value is written to. Where it is NULL the host fills all
      fields (sizes and strides stay valid until the result is released; an op that returns an
-     argument gives a new handle for the same tensor). The host sets kind and value of all other
-     results: LITZ_INT, LITZ_DOUBLE, LITZ_BOOL, and LITZ_NONE also for a tensor that the op left
-     undefined. */
+     argument gives a new handle for the same tensor). The host drops tensors that the artifact
+     does not want, and sets kind and value of all other results: LITZ_INT, LITZ_DOUBLE, LITZ_BOOL,
+     and LITZ_NONE also for a tensor that the op left undefined. */
   int (*call)(void* self, int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,
               int32_t num_results);
 

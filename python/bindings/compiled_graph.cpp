@@ -26,18 +26,26 @@ namespace nb = nanobind;
 namespace litz {
 namespace {
 
+// An input that is on another device than the graph was compiled for.
+class OtherDevice : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 class CompiledGraph {
  public:
   CompiledGraph(std::shared_ptr<const Executable> executable, std::string path,
                 nb::handle describe_op, nb::handle captured,
-                std::map<std::string, std::string> places, const std::string& device)
+                std::map<std::string, std::string> places, const std::string& device,
+                nb::handle elsewhere)
       : door_(TorchDoor::get()),
         executable_(std::move(executable)),
         path_(std::move(path)),
         frames_(table()),
         host_(door_.environment, table(), take_ops(describe_op), device),
         captured_(nb::steal<nb::tuple>(PySequence_Tuple(captured.ptr()))),
-        places_(std::move(places)) {
+        places_(std::move(places)),
+        elsewhere_(nb::borrow(elsewhere)) {
     if (!captured_.is_valid()) throw nb::python_error();
   }
 
@@ -50,6 +58,7 @@ class CompiledGraph {
   void clear() {
     callables_.clear();
     captured_ = nb::tuple();
+    elsewhere_ = nb::none();
   }
 
  private:
@@ -57,9 +66,11 @@ class CompiledGraph {
   nb::object take_inputs(nb::handle arguments) const;
   void read_inputs(nb::handle arguments, Frame& frame) const;
   void read_tensor(PyObject* object, size_t index, Frame& frame) const;
+  nb::object call_elsewhere(nb::handle inputs, const OtherDevice& fault) const;
   nb::object collect(const Frame& frame, nb::handle arguments) const;
   std::string in_this_graph(const std::string& message) const;
   [[noreturn]] void raise(int status, const TorchRun& run, PythonOpCalls& python) const;
+  std::string input_text(size_t index) const;
   [[noreturn]] void reject(size_t index, const std::string& fault) const;
 
   TorchDoor& door_;
@@ -70,6 +81,7 @@ class CompiledGraph {
   TorchHost host_;
   nb::tuple captured_;  // inputs that every call gets, after its own
   std::map<std::string, std::string> places_;
+  nb::object elsewhere_;  // called instead where inputs are on another device, or None
 };
 
 TorchOpTypes types_of(const OpSchema& schema) {
@@ -89,9 +101,12 @@ std::vector<TorchOpTypes> CompiledGraph::take_ops(nb::handle describe_op) {
   return types;
 }
 
+std::string CompiledGraph::input_text(size_t index) const {
+  return "input " + std::to_string(index) + " (" + table().inputs[index].name + ") ";
+}
+
 void CompiledGraph::reject(size_t index, const std::string& fault) const {
-  throw UserError("input " + std::to_string(index) + " (" + table().inputs[index].name + ") " +
-                  fault);
+  throw UserError(input_text(index) + fault);
 }
 
 std::string device_of(PyObject* tensor) {
@@ -112,8 +127,8 @@ void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) co
   if (api.get_device_type(handle, &device.type) != 0 ||
       (wanted.type == api.cuda && api.get_device_index(handle, &device.index) != 0) ||
       device != wanted) {
-    reject(index, "is on the device " + device_of(object) + ", the graph was compiled for " +
-                      api.device_text(wanted));
+    throw OtherDevice(input_text(index) + "is on the device " + device_of(object) +
+                      ", the graph was compiled for " + api.device_text(wanted));
   }
   if (api.get_dim(handle, &ndim) != 0 || api.get_sizes(handle, &sizes) != 0 ||
       api.get_strides(handle, &strides) != 0 || api.get_dtype(handle, &dtype) != 0 ||
@@ -232,10 +247,23 @@ nb::object CompiledGraph::take_inputs(nb::handle arguments) const {
   return inputs;
 }
 
+// `inputs` end with the captured ones, which the other function has itself.
+nb::object CompiledGraph::call_elsewhere(nb::handle inputs, const OtherDevice& fault) const {
+  const Py_ssize_t own = PyTuple_GET_SIZE(inputs.ptr()) - PyTuple_GET_SIZE(captured_.ptr());
+  const nb::object taken = nb::steal(PyTuple_GetSlice(inputs.ptr(), 0, own));
+  if (!taken.is_valid()) throw nb::python_error();
+  return elsewhere_(taken, std::string(fault.what()));
+}
+
 nb::object CompiledGraph::call(nb::handle arguments) {
   const nb::object inputs = take_inputs(arguments);
   FramePool::Lease frame(frames_);
-  read_inputs(inputs, *frame);
+  try {
+    read_inputs(inputs, *frame);
+  } catch (const OtherDevice& fault) {
+    if (elsewhere_.is_none()) throw;
+    return call_elsewhere(inputs, fault);
+  }
   PythonOpCalls python(door_.environment->api, host_.device(), door_.access, callables_);
   TorchRun run(host_, python);
   int status = LITZ_OK;
@@ -260,6 +288,7 @@ nb::list CompiledGraph::library_ops() const {
 int CompiledGraph::traverse(visitproc visit, void* arg) const {
   for (const nb::object& callable : callables_) Py_VISIT(callable.ptr());
   Py_VISIT(captured_.ptr());
+  Py_VISIT(elsewhere_.ptr());
   return 0;
 }
 
@@ -311,24 +340,26 @@ void bind_compiled_graph(nb::module_& m) {
           "__init__",
           [](CompiledGraph* self, const std::string& path, nb::handle describe_op,
              nb::handle captured, std::map<std::string, std::string> places,
-             const std::string& device) {
+             const std::string& device, nb::handle elsewhere) {
             new (self) CompiledGraph(LoadedArtifact::load(path), path, describe_op, captured,
-                                     std::move(places), device);
+                                     std::move(places), device, elsewhere);
           },
           nb::arg("path"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
           nb::arg("places") = std::map<std::string, std::string>(), nb::arg("device") = "cpu",
+          nb::arg("elsewhere") = nb::none(),
           "Loads the library at `path`. `describe_op(name, overload)` is called for each library "
           "op of the artifact and returns a callable that takes all arguments by position, and "
           "the op's schema. The tensors of `captured` are the artifact's last inputs, the same at "
           "every call. `places` has what messages are to say instead of a place of the graph that "
           "the library was made for. `device` is where the inputs are and the graph runs: \"cpu\" "
-          "or \"cuda:0\".")
+          "or \"cuda:0\"; where an input is on another one, `elsewhere(inputs, fault)` is called "
+          "instead, with the tuple of inputs and a sentence; without it that is an error.")
       .def(
           "__init__",
           [](CompiledGraph* self, const Program& program, nb::handle describe_op,
              nb::handle captured, std::map<std::string, std::string> places) {
             new (self) CompiledGraph(make_interpreted_graph(program), "", describe_op, captured,
-                                     std::move(places), "cpu");
+                                     std::move(places), "cpu", nb::none());
           },
           nb::arg("program"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
           nb::arg("places") = std::map<std::string, std::string>(),

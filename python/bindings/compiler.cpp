@@ -48,11 +48,13 @@ std::map<std::string, OptionValue> read_options(const nb::dict& given) {
 // interpreted, or a reason.
 nb::tuple compile(GraphBuilder& builder, const nb::dict& given, HostPaths& paths) {
   const Options options = make_options(read_options(given), environment_variable);
+  std::string unknown_variables = unknown_variables_warning(environment_names());
   Compiled compiled;
   {
     nb::gil_scoped_release released;
     compiled = compile_graph(builder.graph(), options, paths);
   }
+  if (!unknown_variables.empty()) compiled.warnings.push_back(std::move(unknown_variables));
   // nanobind knows no pointers to constants; nothing in Python changes a program.
   const auto program = std::const_pointer_cast<Program>(compiled.program);
   return nb::make_tuple(compiled.path, compiled.info, compiled.warnings, program,

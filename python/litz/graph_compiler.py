@@ -59,7 +59,7 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
         _warn(f"graphs on this device run in eager PyTorch; {result.left_to_eager}")
         raise UnsupportedGraph(result.left_to_eager)
     try:
-        graph = _load(result, captured, builder.device)
+        graph = _load(result, captured, builder.device, gm)
     except LitzUserError as error:
         if builder.device != "cpu":
             _warn(f"a graph runs in eager PyTorch; {error}")
@@ -67,8 +67,6 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
-    if builder.device != "cpu":
-        graph = _eager_where_refused(graph, gm)
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
     loaded = time.perf_counter()
@@ -80,32 +78,24 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
 
 
 def _load(
-    result: driver.CompileResult, captured: Sequence[Any], device: str
+    result: driver.CompileResult, captured: Sequence[Any], device: str, gm: fx.GraphModule
 ) -> _core.CompiledGraph:
     places = result.info.get("places", {})
     if result.program is not None:
         return _core.CompiledGraph(result.program, describe_op, captured, places)
-    return _core.CompiledGraph(result.path, describe_op, captured, places, device)
+    elsewhere = _eager_elsewhere(gm) if device != "cpu" else None
+    return _core.CompiledGraph(result.path, describe_op, captured, places, device, elsewhere)
 
 
-def _eager_where_refused(graph: BoxedCallable, gm: fx.GraphModule) -> BoxedCallable:
+def _eager_elsewhere(gm: fx.GraphModule) -> Callable[[Sequence[Any], str], Sequence[Any]]:
     """PyTorch's attention leaves the state of its random numbers on the CPU or on the device, whatever
     was traced: a graph that is given another one than it was compiled for runs in eager PyTorch."""
 
-    eager = _boxed(gm)
+    def run(inputs: Sequence[Any], fault: str) -> Sequence[Any]:
+        _warn(f"a graph runs in eager PyTorch; {fault}")
+        return gm.forward(*inputs)
 
-    def run(inputs: list[Any]) -> Sequence[Any]:
-        arguments = list(inputs)
-        try:
-            return graph(inputs)
-        except LitzUserError as refused:
-            if "is on the device" not in str(refused):
-                raise
-            _warn(f"a graph runs in eager PyTorch; {refused}")
-            inputs.clear()
-            return eager(arguments)
-
-    return run  # type: ignore[return-value]
+    return run
 
 
 def _run_eagerly(gm: fx.GraphModule, kind: str, reason: str) -> BoxedCallable:

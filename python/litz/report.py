@@ -137,6 +137,9 @@ class GraphReport:
         else:
             cached = ", from the cache" if self.cached else ""
             lines = [f"{title}: {len(self.kernels)} kernels, {self.seconds * 1e3:.1f} ms{cached}"]
+        if self.timings:
+            times = ", ".join(f"{stage} {seconds * 1e3:.1f}" for stage, seconds in self.timings.items())
+            lines.append(f"  milliseconds: {times}")
         for name in _ROWS:
             if rows := getattr(self, name):
                 lines.append(f"  {name.replace('_', ' ')}")

@@ -53,6 +53,8 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                           \
     "compute cheap values where they are used")                                                  \
   X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                   \
+  X(order_groups, bool, true, true, "LITZ_ORDER_GROUPS", kAny,                                   \
+    "run kernels that free memory first; else in the order of the program")                      \
   X(reuse_memory, bool, true, true, "LITZ_REUSE_MEMORY", kAny, "let intermediates share memory") \
   X(max_kernel_nodes, int64_t, 400, true, "LITZ_MAX_KERNEL_NODES", between(1, 1e6),              \
     "scalar operations of one kernel after which fusion stops")                                  \
@@ -94,6 +96,10 @@ OptionValue parse_option(const std::string& name, const std::string& text);
 
 // The value of an option by name, as text for a cache key or a message.
 std::string option_text(const Options& options, std::string_view name);
+
+// A warning, its details behind a semicolon, where some of the environment's variables begin with
+// LITZ_ but mean nothing to Litz: most likely they are misspelt. Empty where all are known.
+std::string unknown_variables_warning(const std::vector<std::string>& names);
 
 // The entries of a comma-separated option.
 std::vector<std::string> split_list(std::string_view text);
