@@ -53,11 +53,11 @@ def render() -> str:
             f"| `{row['name']}`{star} | {kind} | `{text(row['default'])}` "
             f"| `{row['variable']}` | {row['doc']} |\n"
         )
-    modes = ", ".join(f"`{name}`" for name in driver.mode_rows())
-    tail = (
-        f"\nModes are {modes}. On a CPU none of them sets an option: "
-        "they mean nothing that the defaults do not do already.\n"
-    )
+    modes = []
+    for name, given in driver.mode_rows().items():
+        sets = ", ".join(f"`{option}={value}`" for option, value in given.items())
+        modes.append(f"`{name}`" + (f" ({sets})" if sets else ""))
+    tail = f"\nModes, and the options that they set: {', '.join(modes)}.\n"
     return HEAD + "".join(lines) + tail
 
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "cuda_recordings.h"
 #include "driver/interpreted_graph.h"
 #include "graph/op_schema.h"
 #include "python_ops.h"
@@ -50,6 +51,13 @@ class CompiledGraph {
   }
 
   nb::object call(nb::handle arguments);
+  // One run with a tuple of all inputs, the captured ones too.
+  nb::object run(nb::handle inputs);
+  void record_runs(nb::object record) {
+    recordings_ =
+        std::make_unique<CudaRecordings>(door_, table(), host_.device(), std::move(record));
+  }
+  size_t num_recordings() const { return recordings_ == nullptr ? 0 : recordings_->count(); }
 
   const LitzArtifact& table() const { return executable_->table(); }
   const std::string& path() const { return path_; }
@@ -59,6 +67,7 @@ class CompiledGraph {
     callables_.clear();
     captured_ = nb::tuple();
     elsewhere_ = nb::none();
+    if (recordings_ != nullptr) recordings_->clear();
   }
 
  private:
@@ -67,6 +76,7 @@ class CompiledGraph {
   void read_inputs(nb::handle arguments, Frame& frame) const;
   void read_tensor(PyObject* object, size_t index, Frame& frame) const;
   nb::object call_elsewhere(nb::handle inputs, const OtherDevice& fault) const;
+  nb::object run_frame(Frame& frame, nb::handle inputs);
   nb::object collect(const Frame& frame, nb::handle arguments) const;
   std::string in_this_graph(const std::string& message) const;
   [[noreturn]] void raise(int status, const TorchRun& run, PythonOpCalls& python) const;
@@ -81,6 +91,7 @@ class CompiledGraph {
   TorchHost host_;
   nb::tuple captured_;  // inputs that every call gets, after its own
   std::map<std::string, std::string> places_;
+  std::unique_ptr<CudaRecordings> recordings_;
   nb::object elsewhere_;  // called instead where inputs are on another device, or None
 };
 
@@ -264,16 +275,30 @@ nb::object CompiledGraph::call(nb::handle arguments) {
     if (elsewhere_.is_none()) throw;
     return call_elsewhere(inputs, fault);
   }
+  if (recordings_ != nullptr) {
+    nb::object outputs = recordings_->call(*frame, inputs);
+    if (outputs.is_valid()) return outputs;
+  }
+  return run_frame(*frame, inputs);
+}
+
+nb::object CompiledGraph::run(nb::handle inputs) {
+  FramePool::Lease frame(frames_);
+  read_inputs(inputs, *frame);
+  return run_frame(*frame, inputs);
+}
+
+nb::object CompiledGraph::run_frame(Frame& frame, nb::handle inputs) {
   PythonOpCalls python(door_.environment->api, host_.device(), door_.access, callables_);
   TorchRun run(host_, python);
   int status = LITZ_OK;
   {
     nb::gil_scoped_release released;
     BlockPool* blocks = host_.is_cuda() ? nullptr : door_.environment->blocks.get();
-    status = executable_->run(run.table(), *frame, blocks);
+    status = executable_->run(run.table(), frame, blocks);
   }
   if (status != LITZ_OK) raise(status, run, python);
-  return collect(*frame, inputs);
+  return collect(frame, inputs);
 }
 
 nb::list CompiledGraph::library_ops() const {
@@ -289,6 +314,7 @@ int CompiledGraph::traverse(visitproc visit, void* arg) const {
   for (const nb::object& callable : callables_) Py_VISIT(callable.ptr());
   Py_VISIT(captured_.ptr());
   Py_VISIT(elsewhere_.ptr());
+  if (recordings_ != nullptr) return recordings_->traverse(visit, arg);
   return 0;
 }
 
@@ -370,6 +396,16 @@ void bind_compiled_graph(nb::module_& m) {
       .def_prop_ro(
           "description", [](const CompiledGraph& g) { return g.table().description; },
           "What the compiler says about the graph, as JSON.")
+      .def(
+          "run",
+          [](CompiledGraph& g, nb::handle inputs) {
+            return g.run(nb::steal(PySequence_Tuple(inputs.ptr())));
+          },
+          nb::arg("inputs"), "One run, not recorded, with all inputs, the captured ones too.")
+      .def("record_runs", &CompiledGraph::record_runs, nb::arg("record"),
+           "Lets calls on a CUDA device be recorded as CUDA graphs and replayed. "
+           "`record(inputs, copied)` is what `litz.cuda_graphs.recorder` gives.")
+      .def_prop_ro("num_recordings", &CompiledGraph::num_recordings, "CUDA graphs that are kept.")
       .def_prop_ro("library_ops", &CompiledGraph::library_ops,
                    "(name, overload, FX node, way) of each library op; the way is \"direct\", "
                    "\"dispatcher\" or \"python\".");

@@ -90,11 +90,12 @@ std::string lowering_table() {
 
 // torch.compile's modes. None of them means anything on a CPU that the defaults do not do already.
 std::string mode_table() {
-  nlohmann::ordered_json modes = nlohmann::ordered_json::object();
-  for (const char* name :
-       {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}) {
-    modes[name] = nlohmann::ordered_json::object();
-  }
+  const nlohmann::ordered_json none = nlohmann::ordered_json::object();
+  const nlohmann::ordered_json cuda_graphs = {{"cuda_graphs", true}};
+  const nlohmann::ordered_json modes = {{"default", none},
+                                        {"reduce-overhead", cuda_graphs},
+                                        {"max-autotune", cuda_graphs},
+                                        {"max-autotune-no-cudagraphs", none}};
   return modes.dump();
 }
 
@@ -133,6 +134,13 @@ void bind_compiler(nb::module_& m) {
         "The ops that Litz lowers, as JSON: op, family, whether it is a library call on purpose.");
   m.def("option_table", &option_table,
         "The options as JSON: name, type, default, doc, shapes_code, variable, valid.");
+  m.def(
+      "option_text",
+      [](const nb::dict& given, const std::string& name) {
+        return option_text(make_options(read_options(given), environment_variable), name);
+      },
+      nb::arg("options"), nb::arg("name"),
+      "The value of one option as text: what is given, in the environment, or the default.");
   m.def(
       "check_options",
       [](const nb::dict& given) { make_options(read_options(given), environment_variable); },

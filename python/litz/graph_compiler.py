@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from litz import _core, driver
+from litz import _core, cuda_graphs, driver
 from litz.errors import LitzInternalError, LitzUserError, LitzWarning, UnsupportedGraph
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
@@ -67,6 +67,8 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
+    if builder.device != "cpu" and driver.is_on(options, "cuda_graphs"):
+        _record_runs(graph, builder.device)
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
     loaded = time.perf_counter()
@@ -85,6 +87,16 @@ def _load(
         return _core.CompiledGraph(result.program, describe_op, captured, places)
     elsewhere = _eager_elsewhere(gm) if device != "cpu" else None
     return _core.CompiledGraph(result.path, describe_op, captured, places, device, elsewhere)
+
+
+def _record_runs(graph: _core.CompiledGraph, device: str) -> None:
+    def refused(reason: str) -> None:
+        _warn(f"a graph cannot be recorded as a CUDA graph and runs without; {reason}")
+
+    try:
+        graph.record_runs(cuda_graphs.recorder(graph.run, device, refused))
+    except LitzUserError as error:
+        refused(str(error))
 
 
 def _eager_elsewhere(gm: fx.GraphModule) -> Callable[[Sequence[Any], str], Sequence[Any]]:

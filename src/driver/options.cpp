@@ -155,7 +155,8 @@ std::string unknown_variables_warning(const std::vector<std::string>& names) {
   std::vector<std::string> spellings;
   std::vector<std::string_view> variables;
   for (const OptionRow& row : option_rows()) {
-    for (std::string spelling : {std::string(row.variable.substr(kPrefix.size())), upper_case(row.name)}) {
+    for (std::string spelling :
+         {std::string(row.variable.substr(kPrefix.size())), upper_case(row.name)}) {
       spellings.push_back(std::move(spelling));
       variables.push_back(row.variable);
     }
@@ -170,7 +171,8 @@ std::string unknown_variables_warning(const std::vector<std::string>& names) {
       continue;
     }
     std::vector<std::string_view> near;
-    for (std::string_view spelling : near_words(std::string_view(name).substr(kPrefix.size()), known)) {
+    for (std::string_view spelling :
+         near_words(std::string_view(name).substr(kPrefix.size()), known)) {
       const auto at = std::find(known.begin(), known.end(), spelling) - known.begin();
       const std::string_view variable = variables[static_cast<size_t>(at)];
       if (std::find(near.begin(), near.end(), variable) == near.end()) near.push_back(variable);

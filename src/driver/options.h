@@ -50,6 +50,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "check the invariants of every intermediate form")                                           \
   X(interpret, bool, false, false, "LITZ_INTERPRET", kAny,                                       \
     "run graphs by the reference interpreter instead of compiling them")                         \
+  X(cuda_graphs, bool, false, false, "LITZ_CUDA_GRAPHS", kAny,                                   \
+    "record runs on CUDA devices as CUDA graphs and replay them; what mode=\"reduce-overhead\" " \
+    "sets")                                                                                      \
   X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                           \
     "compute cheap values where they are used")                                                  \
   X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                   \

@@ -345,8 +345,8 @@ Lowered lower_put(OpCall& call) {
   return std::nullopt;
 }
 
-// Adds up the gradients of the rows that each index has read. The padding row gets none, and indices
-// that name no row are passed over.
+// Adds up the gradients of the rows that each index has read. The padding row gets none, and
+// indices that name no row are passed over.
 Lowered lower_embedding_backward(OpCall& call) {
   const TensorValue grad = call.tensor("grad_output");
   const TensorValue index = call.tensor("indices");
@@ -367,9 +367,8 @@ Lowered lower_embedding_backward(OpCall& call) {
     const Expr counts =
         both(not_equal(given, padding), both(greater_equal(given, 0), less(given, end)));
     const Expr row = call.exprs().check_index(select(counts, given, 0.0), rows);
-    return OpCall::Store{{runtime_index(call, rows), p.back()},
-                         {row},
-                         select(counts, call.load(grad, p), 0.0)};
+    return OpCall::Store{
+        {runtime_index(call, rows), p.back()}, {row}, select(counts, call.load(grad, p), 0.0)};
   });
   return std::nullopt;
 }

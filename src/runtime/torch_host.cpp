@@ -151,7 +151,8 @@ int TorchRun::out_of_memory(int64_t bytes) {
   // torch tells what the device's memory is used for.
   if (host_.is_cuda()) message_ = api_.last_error();
   if (!host_.is_cuda() || message_.empty()) {
-    message_ = "no memory for " + std::to_string(bytes) + " bytes";
+    message_ = "no memory for " + std::to_string(bytes) + " bytes (" + std::to_string(bytes >> 30) +
+               " GiB)";
   }
   return LITZ_OUT_OF_MEMORY;
 }

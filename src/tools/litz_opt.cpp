@@ -104,7 +104,8 @@ int run(int argc, char** argv) {
       ->take_all()
       ->type_name("NAME=VALUE");
   bool list = false;
-  app.add_flag("--list-passes", list, "List the graph passes and the steps of the scheduler, and leave");
+  app.add_flag("--list-passes", list,
+               "List the graph passes and the steps of the scheduler, and leave");
 
   const std::span<const OptStep> all = opt_steps();
   std::vector<std::vector<std::string>> values(all.size());
