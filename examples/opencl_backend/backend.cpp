@@ -9,17 +9,31 @@
 #include <string>
 #include <vector>
 
+struct LitzBackendDevice {
+  cl_device_id id = nullptr;
+  cl_context context = nullptr;
+  cl_command_queue queue = nullptr;
+  bool is_cpu = false;
+  std::string description;
+  std::string without;
+};
+
+struct LitzBackendModule {
+  cl_program program = nullptr;
+  std::vector<cl_kernel> kernels;
+};
+
 namespace {
 
 // ---- the dialect ----
 
-const LitzTypeRow kTypes[] = {{"f64", "double"}, {"f32", "float"},  {"i64", "long"},
-                              {"i32", "int"},    {"i16", "short"},  {"i8", "char"},
-                              {"u64", "ulong"},  {"u32", "uint"},   {"u16", "ushort"},
-                              {"u8", "uchar"}};
+const LitzTypeRow kTypes[] = {
+    {"f64", "double"}, {"f32", "float"}, {"i64", "long"}, {"i32", "int"},    {"i16", "short"},
+    {"i8", "char"},    {"u64", "ulong"}, {"u32", "uint"}, {"u16", "ushort"}, {"u8", "uchar"}};
 
 const LitzFunctionRow kFunctions[] = {
-    {"sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh "
+    {"sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh "
+     "acosh "
      "atanh erf erfc lgamma floor ceil trunc",
      "f32 f64", "$(x)"},
     {"round", "f32 f64", "rint(x)"},
@@ -52,13 +66,13 @@ const LitzDialect kDialect = {
     .compare_exchange = "atomic_cmpxchg(p, expected, desired)",
 };
 
-// ---- strategy: on a CPU a work-group is one core's, and threads that wait for each other cost ----
+// ---- strategy: on a CPU a work-group is one core's, and threads that wait for each other cost
+// ----
 
-bool is_cpu = false;
-
-void choose_threads(const LitzKernelShape* shape, LitzThreadChoice* choice) {
+void choose_threads(const LitzBackendDevice* device, const LitzKernelShape* shape,
+                    LitzThreadChoice* choice) {
   const bool enough_rows = shape->rows < 0 || shape->rows >= 256;
-  if (!is_cpu || !enough_rows || choice->group == 1) return;
+  if (device == nullptr || !device->is_cpu || !enough_rows || choice->group == 1) return;
   choice->group = 1;
   choice->groups = 32;
 }
@@ -73,25 +87,10 @@ int fail(const std::string& message) {
 }
 
 int check(cl_int status, const char* function) {
-  return status == CL_SUCCESS ? 0 : fail(std::string(function) + " gave error " + std::to_string(status));
+  return status == CL_SUCCESS
+             ? 0
+             : fail(std::string(function) + " gave error " + std::to_string(status));
 }
-
-}  // namespace
-
-struct LitzBackendDevice {
-  cl_device_id id = nullptr;
-  cl_context context = nullptr;
-  cl_command_queue queue = nullptr;
-  std::string description;
-  std::string without;
-};
-
-struct LitzBackendModule {
-  cl_program program = nullptr;
-  std::vector<cl_kernel> kernels;
-};
-
-namespace {
 
 std::string device_text(cl_device_id id, cl_device_info what) {
   char text[1024] = "";
@@ -134,7 +133,8 @@ int open_device(int32_t number, LitzBackendDevice** opened, LitzDeviceInfo* info
     return fail("there are " + std::to_string(devices.size()) + " OpenCL devices");
   auto* device = new LitzBackendDevice;
   device->id = devices[static_cast<size_t>(number)];
-  const auto memory = device_number<cl_device_svm_capabilities>(device->id, CL_DEVICE_SVM_CAPABILITIES);
+  const auto memory =
+      device_number<cl_device_svm_capabilities>(device->id, CL_DEVICE_SVM_CAPABILITIES);
   cl_int status = CL_SUCCESS;
   if (memory == 0) {
     delete device;
@@ -142,14 +142,15 @@ int open_device(int32_t number, LitzBackendDevice** opened, LitzDeviceInfo* info
   }
   device->context = clCreateContext(nullptr, 1, &device->id, nullptr, nullptr, &status);
   if (status == CL_SUCCESS)
-    device->queue = clCreateCommandQueueWithProperties(device->context, device->id, nullptr, &status);
+    device->queue =
+        clCreateCommandQueueWithProperties(device->context, device->id, nullptr, &status);
   if (status != CL_SUCCESS) {
     close_device(device);
     return check(status, "making a command queue");
   }
-  is_cpu = device_number<cl_device_type>(device->id, CL_DEVICE_TYPE) == CL_DEVICE_TYPE_CPU;
-  device->description = device_text(device->id, CL_DEVICE_NAME) + ", " +
-                        device_text(device->id, CL_DRIVER_VERSION);
+  device->is_cpu = device_number<cl_device_type>(device->id, CL_DEVICE_TYPE) == CL_DEVICE_TYPE_CPU;
+  device->description =
+      device_text(device->id, CL_DEVICE_NAME) + ", " + device_text(device->id, CL_DRIVER_VERSION);
   if (device_number<cl_device_fp_config>(device->id, CL_DEVICE_DOUBLE_FP_CONFIG) == 0)
     device->without = "f64";
   info->description = device->description.c_str();
@@ -162,8 +163,8 @@ int open_device(int32_t number, LitzBackendDevice** opened, LitzDeviceInfo* info
 int build(LitzBackendDevice* device, cl_program program) {
   // Rounded as eager PyTorch rounds; without the option division may be off by 2.5 units.
   const cl_int status =
-      clBuildProgram(program, 1, &device->id, "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt",
-                     nullptr, nullptr);
+      clBuildProgram(program, 1, &device->id,
+                     "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt", nullptr, nullptr);
   if (status == CL_SUCCESS) return 0;
   std::string log(1 << 16, '\0');
   clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), nullptr);
@@ -182,8 +183,9 @@ int compile(LitzBackendDevice* device, const char* source, LitzBytes* image) {
   if (result == 0) {
     image->data = static_cast<char*>(std::malloc(size));
     image->size = static_cast<int64_t>(size);
-    result = check(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(char*), &image->data, nullptr),
-                   "clGetProgramInfo");
+    result =
+        check(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(char*), &image->data, nullptr),
+              "clGetProgramInfo");
   }
   clReleaseProgram(program);
   return result;
@@ -203,7 +205,8 @@ int load(LitzBackendDevice* device, const void* image, int64_t image_bytes,
   const auto* bytes = static_cast<const unsigned char*>(image);
   auto* module = new LitzBackendModule;
   cl_int status = CL_SUCCESS;
-  module->program = clCreateProgramWithBinary(device->context, 1, &device->id, &size, &bytes, nullptr, &status);
+  module->program =
+      clCreateProgramWithBinary(device->context, 1, &device->id, &size, &bytes, nullptr, &status);
   int result = check(status, "clCreateProgramWithBinary");
   if (result == 0) result = build(device, module->program);
   for (int32_t i = 0; i < num_kernels && result == 0; ++i) {
@@ -251,8 +254,9 @@ int launch(LitzBackendDevice* device, LitzBackendModule* module, int32_t kernel,
   const auto width = static_cast<size_t>(threads);
   const size_t global[] = {static_cast<size_t>(grid[0]) * width, static_cast<size_t>(grid[1])};
   const size_t local[] = {width, 1};
-  return check(clEnqueueNDRangeKernel(device->queue, called, 2, nullptr, global, local, 0, nullptr, nullptr),
-               "clEnqueueNDRangeKernel");
+  return check(
+      clEnqueueNDRangeKernel(device->queue, called, 2, nullptr, global, local, 0, nullptr, nullptr),
+      "clEnqueueNDRangeKernel");
 }
 
 int synchronize(LitzBackendDevice* device) { return check(clFinish(device->queue), "clFinish"); }
@@ -262,7 +266,8 @@ const LitzBackend kBackend = {
     .size_bytes = sizeof(LitzBackend),
     .name = "opencl",
     .dialect = &kDialect,
-    .heuristics = {.warp = 16, .block = 64, .most_group = 64, .column_width = 16, .most_column_group = 4},
+    .heuristics =
+        {.warp = 16, .block = 64, .most_group = 64, .column_width = 16, .most_column_group = 4},
     .choose_threads = choose_threads,
     .last_error = [] { return last_message.c_str(); },
     .open_device = open_device,

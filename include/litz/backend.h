@@ -29,6 +29,10 @@ extern "C" {
 /* Grows where a struct changes otherwise than by fields at the end of LitzBackend. */
 #define LITZ_BACKEND_ABI_VERSION 1
 
+/* The backend's own: a device, and the kernels of one graph on it. */
+typedef struct LitzBackendDevice LitzBackendDevice;
+typedef struct LitzBackendModule LitzBackendModule;
+
 /* ---- the dialect: one C-like language whose threads are numbered in blocks ---- */
 
 /* The type that holds a dtype in registers and, but for bool, in memory: {"f32", "float"}. Dtypes
@@ -122,9 +126,6 @@ typedef struct LitzThreadChoice {
 
 /* ---- the launcher ---- */
 
-typedef struct LitzBackendDevice LitzBackendDevice; /* the backend's own */
-typedef struct LitzBackendModule LitzBackendModule;
-
 typedef struct LitzDeviceInfo {
   const char* description; /* of the device and what compiles for it: code is kept for equal ones */
   const char* without_dtypes; /* dtypes of the table that it lacks all the same: "f64"; or NULL */
@@ -151,9 +152,11 @@ typedef struct LitzBackend {
   const char* name;     /* what options={"device": name} says; letters, digits and underscores */
   const LitzDialect* dialect;
   LitzHeuristics heuristics;
-  /* Changes the choice that the heuristics make; equal shapes must give equal choices. May be
-     NULL. */
-  void (*choose_threads)(const LitzKernelShape* shape, LitzThreadChoice* choice);
+  /* Changes the choice that the heuristics make; equal shapes must give equal choices, on equal
+     devices. `device` is NULL where kernels are printed for nobody, and may be in use by another
+     thread. May be NULL. */
+  void (*choose_threads)(const LitzBackendDevice* device, const LitzKernelShape* shape,
+                         LitzThreadChoice* choice);
 
   /* Why the last function failed on this thread. */
   const char* (*last_error)(void);

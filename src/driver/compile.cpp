@@ -215,8 +215,9 @@ class Compilation {
     const LitzBackend& table = device.plugin().table();
     const char* without = device.info().without_dtypes;
     const TableDialect dialect(*table.dialect, without == nullptr ? "" : without);
-    const SimtProgram printed = timings_.measure(
-        "print", [&] { return print_simt_program(plan, dialect, read_heuristics(table)); });
+    const SimtProgram printed = timings_.measure("print", [&] {
+      return print_simt_program(plan, dialect, read_heuristics(table, device.handle()));
+    });
     if (trace_.enabled()) trace_.write(table.dialect->source_name, printed.text);
     if (!printed.unsupported.empty()) return leave_backend(printed.unsupported);
     const Result<std::string> image =

@@ -51,6 +51,7 @@ class BackendDevice {
 
   const BackendPlugin& plugin() const { return *plugin_; }
   const LitzDeviceInfo& info() const { return info_; }
+  const LitzBackendDevice* handle() const { return device_; }
   std::string name() const;  // "opencl:0"
 
   Result<std::string> compile(const std::string& source);

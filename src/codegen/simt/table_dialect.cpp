@@ -219,7 +219,7 @@ std::string TableDialect::atomic(const std::string& own, const std::string& comb
          "    old = seen;\n  }\n}";
 }
 
-ThreadHeuristics read_heuristics(const LitzBackend& backend) {
+ThreadHeuristics read_heuristics(const LitzBackend& backend, const LitzBackendDevice* device) {
   ThreadHeuristics heuristics;
   const LitzHeuristics& given = backend.heuristics;
   const auto set = [](auto& field, auto value) {
@@ -244,11 +244,12 @@ ThreadHeuristics read_heuristics(const LitzBackend& backend) {
     heuristics.most_column_group = 1;
   }
   if (backend.choose_threads != nullptr) {
-    heuristics.choose = [choose = backend.choose_threads](const ThreadShape& shape, ThreadPlan& p) {
+    heuristics.choose = [choose = backend.choose_threads, device](const ThreadShape& shape,
+                                                                  ThreadPlan& p) {
       const LitzKernelShape given_shape = {shape.rows, shape.row_length, shape.stages,
                                            shape.reductions, p.columns ? 1 : 0};
       LitzThreadChoice choice = {p.group, p.groups};
-      choose(&given_shape, &choice);
+      choose(device, &given_shape, &choice);
       p.group = choice.group;
       p.groups = choice.groups;
     };

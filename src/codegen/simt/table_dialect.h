@@ -41,7 +41,7 @@ class TableDialect final : public SimtDialect {
   std::string without_;
 };
 
-// The backend's heuristics, and its choose_threads.
-ThreadHeuristics read_heuristics(const LitzBackend& backend);
+// The backend's heuristics, and its choose_threads for a device, which may be NULL.
+ThreadHeuristics read_heuristics(const LitzBackend& backend, const LitzBackendDevice* device);
 
 }  // namespace litz
