@@ -49,11 +49,13 @@ std::map<std::string, OptionValue> read_options(const nb::dict& given) {
 // interpreted, or a reason.
 nb::tuple compile(GraphBuilder& builder, const nb::dict& given, HostPaths& paths) {
   const Options options = make_options(read_options(given), environment_variable);
+  std::string unknown_variables = unknown_variables_warning(environment_names());
   Compiled compiled;
   {
     nb::gil_scoped_release released;
     compiled = compile_graph(builder.graph(), options, paths);
   }
+  if (!unknown_variables.empty()) compiled.warnings.push_back(std::move(unknown_variables));
   // nanobind knows no pointers to constants; nothing in Python changes a program.
   const auto program = std::const_pointer_cast<Program>(compiled.program);
   return nb::make_tuple(compiled.path, compiled.info, compiled.warnings, program,
@@ -89,11 +91,12 @@ std::string lowering_table() {
 
 // torch.compile's modes. None of them means anything on a CPU that the defaults do not do already.
 std::string mode_table() {
-  nlohmann::ordered_json modes = nlohmann::ordered_json::object();
-  for (const char* name :
-       {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}) {
-    modes[name] = nlohmann::ordered_json::object();
-  }
+  const nlohmann::ordered_json none = nlohmann::ordered_json::object();
+  const nlohmann::ordered_json cuda_graphs = {{"cuda_graphs", true}};
+  const nlohmann::ordered_json modes = {{"default", none},
+                                        {"reduce-overhead", cuda_graphs},
+                                        {"max-autotune", cuda_graphs},
+                                        {"max-autotune-no-cudagraphs", none}};
   return modes.dump();
 }
 
@@ -162,7 +165,7 @@ void bind_compiler(nb::module_& m) {
         return option_text(make_options(read_options(given), environment_variable), name);
       },
       nb::arg("options"), nb::arg("name"),
-      "What an option is, as text, given these and the environment.");
+      "The value of one option as text: what is given, in the environment, or the default.");
   m.def(
       "check_options",
       [](const nb::dict& given) { make_options(read_options(given), environment_variable); },

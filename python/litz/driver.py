@@ -90,6 +90,11 @@ def check_options(options: Mapping[str, Any]) -> None:
     _core.check_options(dict(options))
 
 
+def is_on(options: Mapping[str, Any], name: str) -> bool:
+    """Whether a bool option is on, given, in the environment or by default."""
+    return _core.option_text(dict(options), name) == "true"
+
+
 def lowering_rows() -> list[dict[str, Any]]:
     """The ops that Litz lowers: op, family, library (a library call on purpose)."""
     return json.loads(_core.lowering_table())

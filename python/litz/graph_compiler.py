@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from litz import _core, device_backends, driver
+from litz import _core, cuda_graphs, device_backends, driver
 from litz.errors import LitzInternalError, LitzUserError, LitzWarning, UnsupportedGraph
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
@@ -62,19 +62,20 @@ def _compile(
         _warn(f"graphs on this device run in eager PyTorch; {result.left_to_eager}")
         raise UnsupportedGraph(result.left_to_eager)
     try:
-        graph = _load(result, captured, builder.device, backend)
+        graph = _load(result, captured, builder.device, gm, backend)
     except LitzUserError as error:
         if builder.device != "cpu":
             _warn(f"a graph runs in eager PyTorch; {error}")
             raise UnsupportedGraph(str(error)) from error
         if result.on_backend:
             _warn(f"a graph runs on the CPU, not on the option's device; {error}")
-            return _compile(gm, {**options, "device": ""}, kind, str(error))
+            note = f"not on {backend.name}, because {error}"
+            return _compile(gm, {**options, "device": ""}, kind, note)
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
-    if builder.device != "cpu":
-        graph = _eager_where_refused(graph, gm)
+    if builder.device != "cpu" and driver.is_on(options, "cuda_graphs"):
+        _record_runs(graph, builder.device)
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
     loaded = time.perf_counter()
@@ -109,33 +110,38 @@ def _load(
     result: driver.CompileResult,
     captured: Sequence[Any],
     device: str,
+    gm: fx.GraphModule,
     backend: _core.BackendDevice | None,
 ) -> _core.CompiledGraph:
     places = result.info.get("places", {})
     if result.program is not None:
         return _core.CompiledGraph(result.program, describe_op, captured, places)
+    elsewhere = _eager_elsewhere(gm) if device != "cpu" else None
     own = backend if result.on_backend else None
-    return _core.CompiledGraph(result.path, describe_op, captured, places, device, own)
+    return _core.CompiledGraph(
+        result.path, describe_op, captured, places, device, elsewhere, own
+    )
 
 
-def _eager_where_refused(graph: BoxedCallable, gm: fx.GraphModule) -> BoxedCallable:
+def _record_runs(graph: _core.CompiledGraph, device: str) -> None:
+    def refused(reason: str) -> None:
+        _warn(f"a graph cannot be recorded as a CUDA graph and runs without; {reason}")
+
+    try:
+        graph.record_runs(cuda_graphs.recorder(graph.run, device, refused))
+    except LitzUserError as error:
+        refused(str(error))
+
+
+def _eager_elsewhere(gm: fx.GraphModule) -> Callable[[Sequence[Any], str], Sequence[Any]]:
     """PyTorch's attention leaves the state of its random numbers on the CPU or on the device, whatever
     was traced: a graph that is given another one than it was compiled for runs in eager PyTorch."""
 
-    eager = _boxed(gm)
+    def run(inputs: Sequence[Any], fault: str) -> Sequence[Any]:
+        _warn(f"a graph runs in eager PyTorch; {fault}")
+        return gm.forward(*inputs)
 
-    def run(inputs: list[Any]) -> Sequence[Any]:
-        arguments = list(inputs)
-        try:
-            return graph(inputs)
-        except LitzUserError as refused:
-            if "is on the device" not in str(refused):
-                raise
-            _warn(f"a graph runs in eager PyTorch; {refused}")
-            inputs.clear()
-            return eager(arguments)
-
-    return run  # type: ignore[return-value]
+    return run
 
 
 def _run_eagerly(gm: fx.GraphModule, kind: str, reason: str) -> BoxedCallable:

@@ -148,6 +148,9 @@ class GraphReport:
             ]
         if self.device_note:
             lines.append(f"  {self.device_note}")
+        if self.timings:
+            times = ", ".join(f"{stage} {seconds * 1e3:.1f}" for stage, seconds in self.timings.items())
+            lines.append(f"  milliseconds: {times}")
         for name in _ROWS:
             if rows := getattr(self, name):
                 lines.append(f"  {name.replace('_', ' ')}")

@@ -28,8 +28,8 @@
 #include "passes/pipeline.h"
 #include "runtime/backend_image.h"
 #include "schedule/print_plan.h"
-#include "schedule/schedule.h"
-#include "schedule/verify_plan.h"
+#include "schedule/schedule_steps.h"
+#include "schedule/verify_schedule.h"
 #include "support/error.h"
 #include "support/file.h"
 #include "support/version.h"
@@ -281,12 +281,27 @@ class Compilation {
   }
 
   Plan schedule(const Program& program) {
-    Plan plan = timings_.measure("schedule", [&] {
-      return schedule_program(std::make_shared<Program>(program), schedule_options(options_));
-    });
-    if (trace_.enabled()) trace_.write("plan.txt", to_string(plan));
-    if (options_.verify) verify_plan(plan);
-    return plan;
+    const ScheduleOptions options = schedule_options(options_);
+    ScheduleState state(std::make_shared<Program>(program));
+    std::string before = trace_.enabled() ? to_string(state) : "";
+    for (const ScheduleStep& step : schedule_steps()) {
+      timings_.measure(step.name, [&] { step.run(state, options); });
+      if (trace_.enabled()) write_if_changed(step, state, before);
+      if (options_.verify) verify_schedule(state);
+    }
+    if (trace_.enabled()) trace_.write("plan.txt", to_string(*state.plan));
+    return std::move(*state.plan);
+  }
+
+  // The last step makes the plan, which has a name of its own.
+  void write_if_changed(const ScheduleStep& step, const ScheduleState& state, std::string& before) {
+    std::string text = to_string(state);
+    if (text != before && &step != &schedule_steps().back()) {
+      const std::string form(form_of(state));
+      trace_.write(
+          form + "_after_" + std::string(step.name) + (form == "program" ? ".litz" : ".txt"), text);
+    }
+    before = std::move(text);
   }
 
   CppSources print_sources(const Plan& plan, const CpuTarget& target) {

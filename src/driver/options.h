@@ -28,42 +28,47 @@ inline constexpr ValidValues kAny{};
 constexpr ValidValues between(double least, double most) { return {least, most}; }
 
 // X(name, type, default, shapes code, environment variable, valid values, doc)
-#define LITZ_OPTIONS(X)                                                                            \
-  X(target, std::string, "native", true, "LITZ_TARGET", kAny,                                      \
-    "CPU to generate code for: native, baseline, avx2, avx512, with +bf16 or +vnni")               \
-  X(device, std::string, "", false, "LITZ_DEVICE", kAny,                                           \
-    "backend that graphs of CPU tensors run on: its name, or with a number as in opencl:1; empty " \
-    "is the CPU itself")                                                                           \
-  X(compiler, std::string, "", false, "LITZ_COMPILER", kAny,                                       \
-    "C++ compiler to use, a name or a path; empty takes the best one found")                       \
-  X(optimization_level, int64_t, 2, true, "LITZ_OPTIMIZATION_LEVEL", between(0, 3),                \
-    "-O level of the C++ compiler")                                                                \
-  X(jobs, int64_t, 0, true, "LITZ_JOBS", between(0, 1024),                                         \
-    "translation units compiled at once; 0 is one per processor")                                  \
-  X(compile_time_limit, double, 300.0, false, "LITZ_COMPILE_TIME_LIMIT", between(0, 1e6),          \
-    "seconds after which a compiler is stopped; 0 is never")                                       \
-  X(cache, bool, true, false, "LITZ_CACHE", kAny, "keep compiled graphs on disk")                  \
-  X(cache_dir, std::string, "", false, "LITZ_CACHE_DIR", kAny,                                     \
-    "folder of the cache; empty is litz in the user's cache folder")                               \
-  X(cache_size_mb, int64_t, 4096, false, "LITZ_CACHE_SIZE_MB", between(1, 1e9),                    \
-    "bound on the cache's size")                                                                   \
-  X(trace, std::string, "", false, "LITZ_DEBUG", kAny,                                             \
-    "folder into which every stage of each compilation is written; empty writes none")             \
-  X(verify, bool, false, false, "LITZ_VERIFY", kAny,                                               \
-    "check the invariants of every intermediate form")                                             \
-  X(interpret, bool, false, false, "LITZ_INTERPRET", kAny,                                         \
-    "run graphs by the reference interpreter instead of compiling them")                           \
-  X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                             \
-    "compute cheap values where they are used")                                                    \
-  X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                     \
-  X(reuse_memory, bool, true, true, "LITZ_REUSE_MEMORY", kAny, "let intermediates share memory")   \
-  X(max_kernel_nodes, int64_t, 400, true, "LITZ_MAX_KERNEL_NODES", between(1, 1e6),                \
-    "scalar operations of one kernel after which fusion stops")                                    \
-  X(disable_passes, std::string, "", true, "LITZ_DISABLE_PASSES", kAny,                            \
-    "graph passes to leave out, separated by commas")                                              \
-  X(fallback_ops, std::string, "", true, "LITZ_FALLBACK_OPS", kAny,                                \
-    "ops to run in the library, separated by commas: aten::sum or aten::sum.dim_IntList")          \
-  X(fallback_everything, bool, false, true, "LITZ_FALLBACK_EVERYTHING", kAny,                      \
+#define LITZ_OPTIONS(X)                                                                          \
+  X(target, std::string, "native", true, "LITZ_TARGET", kAny,                                    \
+    "CPU to generate code for: native, baseline, avx2, avx512, with +bf16 or +vnni")             \
+  X(device, std::string, "", false, "LITZ_DEVICE", kAny,                                         \
+    "backend that graphs of CPU tensors run on: its name, or with a number: opencl:1; empty is " \
+    "the CPU")                                                                                   \
+  X(compiler, std::string, "", false, "LITZ_COMPILER", kAny,                                     \
+    "C++ compiler to use, a name or a path; empty takes the best one found")                     \
+  X(optimization_level, int64_t, 2, true, "LITZ_OPTIMIZATION_LEVEL", between(0, 3),              \
+    "-O level of the C++ compiler")                                                              \
+  X(jobs, int64_t, 0, true, "LITZ_JOBS", between(0, 1024),                                       \
+    "translation units compiled at once; 0 is one per processor")                                \
+  X(compile_time_limit, double, 300.0, false, "LITZ_COMPILE_TIME_LIMIT", between(0, 1e6),        \
+    "seconds after which a compiler is stopped; 0 is never")                                     \
+  X(cache, bool, true, false, "LITZ_CACHE", kAny, "keep compiled graphs on disk")                \
+  X(cache_dir, std::string, "", false, "LITZ_CACHE_DIR", kAny,                                   \
+    "folder of the cache; empty is litz in the user's cache folder")                             \
+  X(cache_size_mb, int64_t, 4096, false, "LITZ_CACHE_SIZE_MB", between(1, 1e9),                  \
+    "bound on the cache's size")                                                                 \
+  X(trace, std::string, "", false, "LITZ_DEBUG", kAny,                                           \
+    "folder into which every stage of each compilation is written; empty writes none")           \
+  X(verify, bool, false, false, "LITZ_VERIFY", kAny,                                             \
+    "check the invariants of every intermediate form")                                           \
+  X(interpret, bool, false, false, "LITZ_INTERPRET", kAny,                                       \
+    "run graphs by the reference interpreter instead of compiling them")                         \
+  X(cuda_graphs, bool, false, false, "LITZ_CUDA_GRAPHS", kAny,                                   \
+    "record runs on CUDA devices as CUDA graphs and replay them; what mode=\"reduce-overhead\" " \
+    "sets")                                                                                      \
+  X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                           \
+    "compute cheap values where they are used")                                                  \
+  X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                   \
+  X(order_groups, bool, true, true, "LITZ_ORDER_GROUPS", kAny,                                   \
+    "run kernels that free memory first; else in the order of the program")                      \
+  X(reuse_memory, bool, true, true, "LITZ_REUSE_MEMORY", kAny, "let intermediates share memory") \
+  X(max_kernel_nodes, int64_t, 400, true, "LITZ_MAX_KERNEL_NODES", between(1, 1e6),              \
+    "scalar operations of one kernel after which fusion stops")                                  \
+  X(disable_passes, std::string, "", true, "LITZ_DISABLE_PASSES", kAny,                          \
+    "graph passes to leave out, separated by commas")                                            \
+  X(fallback_ops, std::string, "", true, "LITZ_FALLBACK_OPS", kAny,                              \
+    "ops to run in the library, separated by commas: aten::sum or aten::sum.dim_IntList")        \
+  X(fallback_everything, bool, false, true, "LITZ_FALLBACK_EVERYTHING", kAny,                    \
     "run every op in the library")
 
 using OptionValue = std::variant<bool, int64_t, double, std::string>;
@@ -97,6 +102,10 @@ OptionValue parse_option(const std::string& name, const std::string& text);
 
 // The value of an option by name, as text for a cache key or a message.
 std::string option_text(const Options& options, std::string_view name);
+
+// A warning, its details behind a semicolon, where some of the environment's variables begin with
+// LITZ_ but mean nothing to Litz: most likely they are misspelt. Empty where all are known.
+std::string unknown_variables_warning(const std::vector<std::string>& names);
 
 // The entries of a comma-separated option.
 std::vector<std::string> split_list(std::string_view text);

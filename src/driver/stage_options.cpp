@@ -19,6 +19,7 @@ ScheduleOptions schedule_options(const Options& options) {
   ScheduleOptions schedule;
   schedule.inline_producers = options.inline_producers;
   schedule.fuse = options.fuse;
+  schedule.order_groups = options.order_groups;
   schedule.reuse_memory = options.reuse_memory;
   schedule.max_kernel_nodes = static_cast<int>(options.max_kernel_nodes);
   return schedule;

@@ -136,7 +136,6 @@ TorchRun::~TorchRun() {
 void TorchRun::enter_device() {
   table_.launch = launch;
   table_.constant = constant;
-  table_.copy = copy;
   const int32_t index = host_.device_.index;
   if (api_.cuda_create_guard(index, &guard_) != 0) {
     guard_ = nullptr;
@@ -154,7 +153,8 @@ int TorchRun::out_of_memory(int64_t bytes) {
   // torch tells what the device's memory is used for.
   if (host_.is_cuda()) message_ = api_.last_error();
   if (!host_.is_cuda() || message_.empty()) {
-    message_ = "no memory for " + std::to_string(bytes) + " bytes";
+    message_ = "no memory for " + std::to_string(bytes) + " bytes (" + std::to_string(bytes >> 30) +
+               " GiB)";
   }
   return LITZ_OUT_OF_MEMORY;
 }
@@ -309,7 +309,7 @@ int TorchRun::copy(void* self, const LitzTensor* from, LitzTensor* to) {
   if (source != nullptr && target != nullptr && run.api_.copy(target, source, 0) == 0) {
     return LITZ_OK;
   }
-  run.message_ = "a copy on the device failed: " + run.api_.last_error();
+  run.message_ = "a copy failed: " + run.api_.last_error();
   return LITZ_ERROR;
 }
 

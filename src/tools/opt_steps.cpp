@@ -18,7 +18,9 @@
 #include "runtime/backend_plugin.h"
 #include "runtime/loaded_artifact.h"
 #include "schedule/print_plan.h"
+#include "schedule/schedule_steps.h"
 #include "schedule/verify_plan.h"
+#include "schedule/verify_schedule.h"
 #include "support/error.h"
 #include "tools/pattern_run.h"
 
@@ -66,6 +68,22 @@ Text emit_for_backend(const Plan& plan, const std::string& path) {
       print_simt_program(plan, dialect, read_heuristics(plugin->table(), nullptr));
   if (!program.unsupported.empty()) throw UserError(program.unsupported);
   return {program.text};
+}
+
+State schedule_to(const State& state, const std::string& name, const Options& options) {
+  const Program& program =
+      level_of<Program>(state, "--schedule-to takes a program: --lower makes it");
+  if (find_schedule_step(name) == nullptr) {
+    throw UserError("unknown step '" + name + "'; --list-passes lists them");
+  }
+  const ScheduleOptions scheduling = schedule_options(options);
+  ScheduleState unfinished(std::make_shared<Program>(program));
+  for (const ScheduleStep& step : schedule_steps()) {
+    step.run(unfinished, scheduling);
+    if (options.verify) verify_schedule(unfinished);
+    if (step.name == name) break;
+  }
+  return Text{to_string(unfinished)};
 }
 
 State emit(const State& state, const std::string& form, const Options& options) {
@@ -116,6 +134,8 @@ constexpr OptStep kSteps[] = {
     {"--verify", nullptr, "Check the invariants of a graph, a program or a plan", verify},
     {"--lower", nullptr, "Graph to program", lower},
     {"--schedule", nullptr, "Program to plan", schedule},
+    {"--schedule-to", "STEP", "Program to what stands after one step of the scheduler",
+     schedule_to},
     {"--emit", "FORM",
      "Plan to C++: cpp is all of it, kernels the kernels alone; cuda and cuda-kernels for a GPU; "
      "backend:LIBRARY what a backend outside Litz compiles",
