@@ -15,6 +15,7 @@
 #include "driver/interpreted_graph.h"
 #include "graph/op_schema.h"
 #include "python_ops.h"
+#include "runtime/backend_run.h"
 #include "runtime/frame.h"
 #include "runtime/loaded_artifact.h"
 #include "runtime/torch_host.h"
@@ -38,16 +39,17 @@ class CompiledGraph {
   CompiledGraph(std::shared_ptr<const Executable> executable, std::string path,
                 nb::handle describe_op, nb::handle captured,
                 std::map<std::string, std::string> places, const std::string& device,
-                nb::handle elsewhere)
+                nb::handle elsewhere, std::shared_ptr<BackendDevice> backend)
       : door_(TorchDoor::get()),
         executable_(std::move(executable)),
         path_(std::move(path)),
         frames_(table()),
-        host_(door_.environment, table(), take_ops(describe_op), device),
+        host_(door_.environment, table(), take_ops(describe_op), device, backend != nullptr),
         captured_(nb::steal<nb::tuple>(PySequence_Tuple(captured.ptr()))),
         places_(std::move(places)),
         elsewhere_(nb::borrow(elsewhere)) {
     if (!captured_.is_valid()) throw nb::python_error();
+    if (backend != nullptr) backend_ = std::make_unique<BackendModule>(std::move(backend), table());
   }
 
   nb::object call(nb::handle arguments);
@@ -89,7 +91,8 @@ class CompiledGraph {
   FramePool frames_;
   std::vector<nb::object> callables_;
   TorchHost host_;
-  nb::tuple captured_;  // inputs that every call gets, after its own
+  std::unique_ptr<BackendModule> backend_;  // of kernels that are not the artifact's own
+  nb::tuple captured_;                      // inputs that every call gets, after its own
   std::map<std::string, std::string> places_;
   std::unique_ptr<CudaRecordings> recordings_;
   nb::object elsewhere_;  // called instead where inputs are on another device, or None
@@ -295,7 +298,9 @@ nb::object CompiledGraph::run_frame(Frame& frame, nb::handle inputs) {
   {
     nb::gil_scoped_release released;
     BlockPool* blocks = host_.is_cuda() ? nullptr : door_.environment->blocks.get();
-    status = executable_->run(run.table(), frame, blocks);
+    status = backend_ == nullptr
+                 ? executable_->run(run.table(), frame, blocks)
+                 : BackendRun(*backend_, run.table()).run(*executable_, frame, blocks);
   }
   if (status != LITZ_OK) raise(status, run, python);
   return collect(frame, inputs);
@@ -366,26 +371,29 @@ void bind_compiled_graph(nb::module_& m) {
           "__init__",
           [](CompiledGraph* self, const std::string& path, nb::handle describe_op,
              nb::handle captured, std::map<std::string, std::string> places,
-             const std::string& device, nb::handle elsewhere) {
+             const std::string& device, nb::handle elsewhere,
+             std::shared_ptr<BackendDevice> backend) {
             new (self) CompiledGraph(LoadedArtifact::load(path), path, describe_op, captured,
-                                     std::move(places), device, elsewhere);
+                                     std::move(places), device, elsewhere, std::move(backend));
           },
           nb::arg("path"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
           nb::arg("places") = std::map<std::string, std::string>(), nb::arg("device") = "cpu",
-          nb::arg("elsewhere") = nb::none(),
+          nb::arg("elsewhere") = nb::none(), nb::arg("backend").none() = nb::none(),
           "Loads the library at `path`. `describe_op(name, overload)` is called for each library "
           "op of the artifact and returns a callable that takes all arguments by position, and "
           "the op's schema. The tensors of `captured` are the artifact's last inputs, the same at "
           "every call. `places` has what messages are to say instead of a place of the graph that "
           "the library was made for. `device` is where the inputs are and the graph runs: \"cpu\" "
           "or \"cuda:0\"; where an input is on another one, `elsewhere(inputs, fault)` is called "
-          "instead, with the tuple of inputs and a sentence; without it that is an error.")
+          "instead, with the tuple of inputs and a sentence; without it that is an error. "
+          "`backend` is the device that its kernels were compiled for, where the tensors are the "
+          "CPU's and the kernels are not.")
       .def(
           "__init__",
           [](CompiledGraph* self, const Program& program, nb::handle describe_op,
              nb::handle captured, std::map<std::string, std::string> places) {
             new (self) CompiledGraph(make_interpreted_graph(program), "", describe_op, captured,
-                                     std::move(places), "cpu", nb::none());
+                                     std::move(places), "cpu", nb::none(), nullptr);
           },
           nb::arg("program"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
           nb::arg("places") = std::map<std::string, std::string>(),

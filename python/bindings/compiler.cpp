@@ -44,7 +44,8 @@ std::map<std::string, OptionValue> read_options(const nb::dict& given) {
   return options;
 }
 
-// (path, report as JSON, warnings, program, why it is left to eager): a path, a program to be
+// (path, report as JSON, warnings, program, why it is left to eager, whether its kernels are the
+// backend's): a path, a program to be
 // interpreted, or a reason.
 nb::tuple compile(GraphBuilder& builder, const nb::dict& given, HostPaths& paths) {
   const Options options = make_options(read_options(given), environment_variable);
@@ -58,7 +59,7 @@ nb::tuple compile(GraphBuilder& builder, const nb::dict& given, HostPaths& paths
   // nanobind knows no pointers to constants; nothing in Python changes a program.
   const auto program = std::const_pointer_cast<Program>(compiled.program);
   return nb::make_tuple(compiled.path, compiled.info, compiled.warnings, program,
-                        compiled.left_to_eager);
+                        compiled.left_to_eager, compiled.on_backend);
 }
 
 std::string option_table() {
@@ -114,17 +115,41 @@ void bind_compiler(nb::module_& m) {
       .def_ro("kind", &DeviceTarget::kind, "\"cpu\" or \"cuda\".")
       .def_ro("arch", &DeviceTarget::arch, "Of a CUDA device: \"sm_90\".")
       .def_ro("multiprocessors", &DeviceTarget::multiprocessors);
+  nb::class_<BackendPlugin>(m, "BackendPlugin", "A device backend's library, loaded.")
+      .def_static(
+          "load",
+          [](const std::string& path) {
+            return std::const_pointer_cast<BackendPlugin>(BackendPlugin::load(path));
+          },
+          nb::arg("path"), "Raises LitzUserError where it is none, or one for another ABI version.")
+      .def_prop_ro("name", &BackendPlugin::name)
+      .def_prop_ro("path", &BackendPlugin::path)
+      .def(
+          "open",
+          [](std::shared_ptr<BackendPlugin> plugin, int32_t number) {
+            const nb::gil_scoped_release released;
+            return BackendDevice::open(std::move(plugin), number);
+          },
+          nb::arg("number") = 0, "A device. Raises LitzUserError with the backend's reason.");
+  nb::class_<BackendDevice>(m, "BackendDevice", "A device of a backend, opened.")
+      .def_prop_ro("name", &BackendDevice::name)
+      .def_prop_ro("description",
+                   [](const BackendDevice& device) { return device.info().description; })
+      .def_prop_ro("shares_memory",
+                   [](const BackendDevice& device) { return device.info().shares_memory != 0; });
   nb::class_<HostPaths>(m, "HostPaths",
                         "Where compilers may be on this machine, and the device of the graph.")
       .def(
           "__init__",
           [](HostPaths* self, std::vector<std::string> zig_folders,
-             std::vector<std::string> nvrtc_folders, const DeviceTarget& device) {
-            new (self) HostPaths{std::move(zig_folders), std::move(nvrtc_folders), device};
+             std::vector<std::string> nvrtc_folders, const DeviceTarget& device,
+             std::shared_ptr<BackendDevice> backend) {
+            new (self) HostPaths{std::move(zig_folders), std::move(nvrtc_folders), device,
+                                 std::move(backend)};
           },
           nb::arg("zig_folders") = std::vector<std::string>(),
-          nb::arg("nvrtc_folders") = std::vector<std::string>(),
-          nb::arg("device") = DeviceTarget());
+          nb::arg("nvrtc_folders") = std::vector<std::string>(), nb::arg("device") = DeviceTarget(),
+          nb::arg("backend").none() = nb::none());
   m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"),
         nb::arg("paths") = HostPaths(),
         "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "

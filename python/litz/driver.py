@@ -27,6 +27,8 @@ class CompileResult:
     program: _core.Program | None = None
     left_to_eager: str = ""
     """Why this machine cannot compile the graph at all; the other fields are empty then."""
+    on_backend: bool = False
+    """Whether its kernels are those of the backend's device that was given."""
 
     @property
     def executable(self) -> str | _core.Program:
@@ -34,15 +36,23 @@ class CompileResult:
         return self.path if self.program is None else self.program
 
 
-def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> CompileResult:
-    """Compiles a graph, or finds it in the cache.
+def compile_graph(
+    builder: _core.GraphBuilder,
+    options: Mapping[str, Any],
+    backend: _core.BackendDevice | None = None,
+) -> CompileResult:
+    """Compiles a graph, or finds it in the cache; for a backend's device if it can take the graph.
 
     Raises LitzUserError for what the user can change, and LitzInternalError, whose message names a
     reproducer file, for a fault in Litz.
     """
-    paths = _core.HostPaths(_package_folders(), nvrtc_folders(), device_target(builder.device))
-    path, info, warnings, program, left = _core.compile_graph(builder, dict(options), paths)
-    return CompileResult(path, json.loads(info or "{}"), tuple(warnings), program, left)
+    paths = _core.HostPaths(_package_folders(), nvrtc_folders(), device_target(builder.device), backend)
+    path, info, warnings, program, left, on_backend = _core.compile_graph(
+        builder, dict(options), paths
+    )
+    return CompileResult(
+        path, json.loads(info or "{}"), tuple(warnings), program, left, on_backend
+    )
 
 
 def device_target(device: str) -> _core.DeviceTarget:

@@ -107,6 +107,10 @@ class GraphReport:
     """Why the whole graph runs in eager PyTorch; empty where it does not."""
     interpreted: str = ""
     """Why the graph runs in Litz's interpreter; empty where it does not."""
+    device: str = ""
+    """The device of a registered backend that runs the kernels; empty for the tensors' own."""
+    device_note: str = ""
+    """Why the graph does not run on the device that the option asks for."""
 
     @staticmethod
     def from_info(number: int, kind: str, info: Mapping[str, Any], timings: Mapping[str, float]) -> GraphReport:
@@ -121,6 +125,8 @@ class GraphReport:
             source_path=info.get("source_path", ""),
             cached=info.get("cached", False),
             interpreted=info.get("interpreted", ""),
+            device=info.get("device", ""),
+            device_note=info.get("device_note", ""),
             **rows,
         )
 
@@ -136,7 +142,12 @@ class GraphReport:
             lines = [f"{title}: runs in the interpreter because {self.interpreted}"]
         else:
             cached = ", from the cache" if self.cached else ""
-            lines = [f"{title}: {len(self.kernels)} kernels, {self.seconds * 1e3:.1f} ms{cached}"]
+            device = f" on {self.device}" if self.device else ""
+            lines = [
+                f"{title}: {len(self.kernels)} kernels{device}, {self.seconds * 1e3:.1f} ms{cached}"
+            ]
+        if self.device_note:
+            lines.append(f"  {self.device_note}")
         if self.timings:
             times = ", ".join(f"{stage} {seconds * 1e3:.1f}" for stage, seconds in self.timings.items())
             lines.append(f"  milliseconds: {times}")
@@ -186,6 +197,7 @@ class Report:
         eager = sum(1 for graph in self.graphs if graph.eager_reason)
         lines = [f"{len(self.graphs)} graphs, {eager} of them eager; {len(self.kernels)} kernels"]
         lines.extend(str(graph) for graph in self.graphs if graph.eager_reason)
+        lines.extend(f"graph {g.number}: {g.device_note}" for g in self.graphs if g.device_note)
         if self.fallbacks:
             lines.append("ops that ran in eager PyTorch:")
             lines.extend(f"  {fallback}" for fallback in self.fallbacks.values())

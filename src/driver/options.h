@@ -31,6 +31,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
 #define LITZ_OPTIONS(X)                                                                          \
   X(target, std::string, "native", true, "LITZ_TARGET", kAny,                                    \
     "CPU to generate code for: native, baseline, avx2, avx512, with +bf16 or +vnni")             \
+  X(device, std::string, "", false, "LITZ_DEVICE", kAny,                                         \
+    "backend that graphs of CPU tensors run on: its name, or with a number: opencl:1; empty is " \
+    "the CPU")                                                                                   \
   X(compiler, std::string, "", false, "LITZ_COMPILER", kAny,                                     \
     "C++ compiler to use, a name or a path; empty takes the best one found")                     \
   X(optimization_level, int64_t, 2, true, "LITZ_OPTIMIZATION_LEVEL", between(0, 3),              \

@@ -63,9 +63,10 @@ std::shared_ptr<const CudaDriver> TorchEnvironment::cuda_driver() {
 }
 
 TorchHost::TorchHost(std::shared_ptr<TorchEnvironment> environment, const LitzArtifact& artifact,
-                     const std::vector<TorchOpTypes>& types, const std::string& device)
+                     const std::vector<TorchOpTypes>& types, const std::string& device,
+                     bool has_backend)
     : environment_(std::move(environment)) {
-  load_kernels(artifact, device);
+  load_kernels(artifact, device, has_backend);
   if (types.size() != static_cast<size_t>(artifact.num_extern_ops)) {
     throw UserError("the graph calls " + std::to_string(artifact.num_extern_ops) +
                     " library ops, " + std::to_string(types.size()) + " were described");
@@ -86,13 +87,14 @@ TorchHost::TorchHost(std::shared_ptr<TorchEnvironment> environment, const LitzAr
   }
 }
 
-void TorchHost::load_kernels(const LitzArtifact& artifact, const std::string& device) {
+void TorchHost::load_kernels(const LitzArtifact& artifact, const std::string& device,
+                             bool has_backend) {
   const TorchApi& api = environment_->api;
   const std::optional<TorchDevice> parsed = api.device(device);
   if (!parsed) throw UserError("graphs do not run on the device " + device);
   device_ = *parsed;
   if (device_.type == api.cpu) {
-    if (artifact.device_code == nullptr) return;
+    if (artifact.device_code == nullptr || has_backend) return;
     throw UserError("the graph was compiled for a device (" +
                     std::string(artifact.device_code->target) + "), not for the CPU");
   }

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "codegen/cuda/cuda_artifact.h"
+#include "codegen/simt/table_dialect.h"
 #include "driver/compile.h"
 #include "driver/interpreted_graph.h"
 #include "driver/stage_options.h"
@@ -14,6 +15,7 @@
 #include "ir/print_program.h"
 #include "ir/verify_program.h"
 #include "passes/pipeline.h"
+#include "runtime/backend_plugin.h"
 #include "runtime/loaded_artifact.h"
 #include "schedule/print_plan.h"
 #include "schedule/schedule_steps.h"
@@ -59,6 +61,15 @@ State schedule(const State& state, const std::string&, const Options& options) {
   return schedule_program(std::make_shared<Program>(program), schedule_options(options));
 }
 
+Text emit_for_backend(const Plan& plan, const std::string& path) {
+  const auto plugin = BackendPlugin::load(path);
+  const TableDialect dialect(*plugin->table().dialect, "");
+  const SimtProgram program =
+      print_simt_program(plan, dialect, read_heuristics(plugin->table(), nullptr));
+  if (!program.unsupported.empty()) throw UserError(program.unsupported);
+  return {program.text};
+}
+
 State schedule_to(const State& state, const std::string& name, const Options& options) {
   const Program& program =
       level_of<Program>(state, "--schedule-to takes a program: --lower makes it");
@@ -84,8 +95,11 @@ State emit(const State& state, const std::string& form, const Options& options) 
     const SimtProgram cuda = print_cuda_program(plan);
     return Text{cuda.text.substr(cuda.kernels_begin)};
   }
-  if (form != "kernels")
-    throw UserError("--emit takes cpp, kernels, cuda or cuda-kernels, not '" + form + "'");
+  if (form.starts_with("backend:")) return emit_for_backend(plan, form.substr(8));
+  if (form != "kernels") {
+    throw UserError("--emit takes cpp, kernels, cuda, cuda-kernels or backend:LIBRARY, not '" +
+                    form + "'");
+  }
   Text kernels;
   for (const CppSource& unit : sources.units) {
     kernels.text += unit.text.substr(unit.kernels_begin, unit.kernels_end - unit.kernels_begin);
@@ -123,7 +137,8 @@ constexpr OptStep kSteps[] = {
     {"--schedule-to", "STEP", "Program to what stands after one step of the scheduler",
      schedule_to},
     {"--emit", "FORM",
-     "Plan to C++: cpp is all of it, kernels the kernels alone; cuda and cuda-kernels for a GPU",
+     "Plan to C++: cpp is all of it, kernels the kernels alone; cuda and cuda-kernels for a GPU; "
+     "backend:LIBRARY what a backend outside Litz compiles",
      emit},
     {"--compile", nullptr, "Graph to shared library, as the driver does it, passes included",
      compile},

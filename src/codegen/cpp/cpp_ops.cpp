@@ -269,7 +269,10 @@ std::string cpp_scalar_expression(Prelude& prelude, ExprOp op, DType result,
     case ExprOp::kIsInf:
       return prelude.function(PreludeFn::kAbs, dtype, 1) + "(" + a.text + ") == " + infinity(dtype);
     case ExprOp::kSignBit:
-      return is_floating(dtype) ? "__builtin_signbit(" + a.text + ") != 0" : a.text + " < 0";
+      if (!is_floating(dtype)) return a.text + " < 0";
+      return "__builtin_bit_cast(" +
+             prelude.type(integer_of_bytes(static_cast<int64_t>(size_of(dtype))), 1) + ", " +
+             a.text + ") < 0";
     case ExprOp::kBitNot:
       return is_bool ? "!" + a.text : "(" + type + ")~" + a.text;
     default:

@@ -124,7 +124,9 @@ std::string shape_name(DType dtype, int lanes) {
   return name;
 }
 
-int operands_of(std::string_view name) {
+}  // namespace
+
+int prelude::operands_of(std::string_view name) {
   for (const FnRow& row : kFns) {
     if (row.spelling == name) return row.operands;
   }
@@ -134,6 +136,8 @@ int operands_of(std::string_view name) {
   }
   return 1;
 }
+
+namespace {
 
 std::optional<DType> conversion_target(std::string_view name) {
   if (name == "from_f16" || name == "from_bf16") return DType::kFloat32;
@@ -397,7 +401,7 @@ std::string Prelude::pack_definition(std::string_view name, const std::string& o
   std::string params;
   std::string low;
   std::string high;
-  for (int i = 0; i < operands_of(name); ++i) {
+  for (int i = 0; i < prelude::operands_of(name); ++i) {
     const std::string x(1, "xyz"[i]);
     const std::string comma = i == 0 ? "" : ", ";
     params += comma + value + " " + x;
@@ -629,6 +633,10 @@ std::string Prelude::to_bits(DType half) {
 std::string Prelude::atomic(PreludeFn fn, DType memory) {
   const std::string own =
       "atomic_" + std::string(to_string(fn)) + "_" + std::string(litz::to_string(memory));
+  if (const std::string why = target_.device->missing_atomic(memory); !why.empty()) {
+    add_missing(why);
+    return own;
+  }
   const DType storage = storage_dtype(memory);
   const std::string load = is_half(memory) ? from_bits(memory) : "";
   const std::string store = is_half(memory) ? to_bits(memory) : "";

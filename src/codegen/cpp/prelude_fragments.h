@@ -58,6 +58,9 @@ std::string convert_fragment(const PreludeTarget& target, std::string_view name,
 // Per lane, through libm or a scalar routine; float32 and float64.
 std::string library_fragment(std::string_view name, Shape shape);
 
+// Arguments of the function.
+int operands_of(std::string_view name);
+
 // The definitions of f32, i64 and so on.
 std::string_view scalar_types();
 

@@ -28,7 +28,6 @@ LITZ_INLINE T litz_bit_cast(F x) {
 #define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
 #define __builtin_nanf(x) __int_as_float(0x7fc00000)
 #define __builtin_nan(x) __longlong_as_double(0x7ff8000000000000ll)
-#define __builtin_signbit(x) (signbit(x) ? 1 : 0)
 #define __builtin_copysign(x, y) copysign(x, y)
 #define __builtin_trunc(x) trunc(x)
 #define __builtin_tan(x) tan(x)

@@ -37,7 +37,7 @@ class SimtDialect {
 
   // The text in front of the scalar types, and behind them. It defines LITZ_INLINE, and where the
   // language has none of these: __builtin_bit_cast, __builtin_inff, __builtin_inf, __builtin_nanf,
-  // __builtin_nan, __builtin_signbit; check_failed and checked_index.
+  // __builtin_nan; check_failed and checked_index.
   virtual std::string header() const = 0;
   virtual std::string helpers() const = 0;
   // f32, i64 and so on; those of 64-bit Linux. Half floats are no types.
@@ -58,6 +58,8 @@ class SimtDialect {
   virtual std::string pack_access(std::string_view name, std::string_view half,
                                   prelude::Shape shape) const = 0;
 
+  // Why elements of the dtype cannot be changed atomically, in words; empty where they can.
+  virtual std::string missing_atomic(DType) const { return ""; }
   // What the definitions below need, once; and the definition, without LITZ_INLINE, of a function
   // that changes an element of memory to combine(element, x).
   virtual std::string atomic_helper() const = 0;

@@ -637,6 +637,7 @@ class KernelPrinter {
     for (size_t i = 0; i < kernel.symbols.size(); ++i)
       add("i64", "n" + text(static_cast<int64_t>(i)));
     kernel.checks_values = arguments_.checks_values();
+    kernel.fault = plan_.fault;
     if (words_.status_in_arguments && kernel.checks_values)
       of_device += ", " + words_.global + "i32* status";
     const auto function = [&](const std::string& own, int threads, const std::string& body) {

@@ -27,6 +27,7 @@ struct SimtKernel {
   // the first one leaves in so many bytes of scratch memory; 0: there is none.
   int64_t scratch_bytes = 0;
   bool checks_values = false;
+  std::string fault;  // ThreadPlan::fault
 };
 
 inline constexpr std::string_view kSimtKernelName = "KERNEL";

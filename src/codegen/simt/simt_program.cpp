@@ -36,6 +36,7 @@ SimtProgram print_simt_program(const Plan& plan, const SimtDialect& dialect,
   std::unordered_map<std::string, size_t> known;
   for (const Kernel& kernel : plan.kernels) {
     SimtKernel printed = print_simt_kernel(*plan.program, kernel, dialect, heuristics, prelude);
+    if (program.unsupported.empty()) program.unsupported = printed.fault;
     const auto [found, added] =
         known.emplace(printed.device_text + printed.host_text, program.functions.size());
     if (added) {
@@ -50,6 +51,11 @@ SimtProgram print_simt_program(const Plan& plan, const SimtDialect& dialect,
     program.scratch_bytes = std::max(program.scratch_bytes, printed.scratch_bytes);
     program.calls.push_back({program.functions[found->second].name, std::move(printed.buffers),
                              std::move(printed.symbols), true});
+  }
+  if (!prelude.missing().empty()) {
+    program.unsupported = "the backend has no text for ";
+    for (const std::string& what : prelude.missing())
+      program.unsupported += (&what == &prelude.missing()[0] ? "" : ", ") + what;
   }
   program.text = prelude.text();
   program.kernels_begin = program.text.size();

@@ -26,6 +26,9 @@ struct SimtProgram {
   // For each kernel of the plan, the host function that launches it.
   std::vector<KernelCall> calls;
   std::string host_text;
+  // What the dialect has no text for, in words that follow "because"; empty where the text is
+  // whole.
+  std::string unsupported;
   int64_t scratch_bytes = 0;  // that one kernel at a time needs besides the plan's workspace
 };
 

@@ -190,6 +190,42 @@ int power_of_two(int64_t value) {
   return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, value))));
 }
 
+// So many threads in a block a backend may ask for.
+constexpr int64_t kMostThreads = 4096;
+
+int64_t iterations_or_unknown(const KernelAnalysis& analysis, size_t first, size_t last) {
+  int64_t total = 1;
+  for (size_t i = first; i < last; ++i) {
+    const Index extent = analysis.extent(i);
+    if (!extent.is_constant()) return -1;
+    total *= extent.constant();
+  }
+  return total;
+}
+
+void let_choose(const KernelAnalysis& analysis, const ThreadHeuristics& heuristics,
+                ThreadPlan& plan) {
+  if (!heuristics.choose) return;
+  const Kernel& kernel = analysis.kernel();
+  ThreadShape shape;
+  shape.rows = iterations_or_unknown(analysis, 0, kernel.outer.size());
+  shape.row_length = iterations_or_unknown(analysis, kernel.outer.size(), analysis.num_loops());
+  shape.stages = static_cast<int>(kernel.num_stages);
+  shape.reductions = static_cast<int>(kernel.reductions.size());
+  const int before = plan.group;
+  heuristics.choose(shape, plan);
+  const bool valid =
+      plan.group >= 1 && plan.groups >= 1 && std::has_single_bit(unsigned(plan.group)) &&
+      std::has_single_bit(unsigned(plan.groups)) &&
+      int64_t{plan.group} * plan.groups <= kMostThreads &&
+      (plan.group == 1 || heuristics.local_memory) && (before > 1 || plan.group == 1);
+  if (valid) return;
+  plan.fault = "the backend chooses blocks of " + std::to_string(plan.groups) + " groups of " +
+               std::to_string(plan.group) + " threads";
+  plan.group = 1;
+  plan.groups = 1;
+}
+
 }  // namespace
 
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
@@ -200,11 +236,12 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
   plan.narrow = fits_32_bits(analysis, program);
   const bool running = std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
                                    [](const KernelReduction& r) { return r.running; });
+  if (kernel.inner.empty() || running) let_choose(analysis, heuristics, plan);
   if (kernel.inner.empty()) {
     if (!kernel.outer.empty()) {
       plan.vector_loop = kernel.outer.size() - 1;
       plan.lanes = lanes_along(analysis, program, plan.vector_loop, heuristics);
-      if (heuristics.local_memory && heuristics.block % kTurnedEdge == 0)
+      if (heuristics.local_memory && plan.groups % kTurnedEdge == 0)
         plan_turned_loads(analysis, plan);
       // A tail of its own only where it is the only loop.
       if (kernel.outer.size() > 1)
@@ -225,6 +262,7 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
     plan.groups = heuristics.column_width;
     plan.group = std::clamp(power_of_two(iterations / 8), 1, heuristics.most_column_group);
     if (plan.group < 4) plan.groups = heuristics.block / plan.group;
+    let_choose(analysis, heuristics, plan);
     plan.splits = splits_of(analysis, plan, iterations, heuristics);
     return plan;
   }
@@ -242,6 +280,9 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
         std::max(power_of_two(iterations / (plan.lanes * heuristics.turns)), 2 * heuristics.warp),
         heuristics.most_group);
   }
+  plan.groups = std::max(1, heuristics.block / plan.group);
+  if (plan.group > heuristics.warp) plan.groups = 1;
+  let_choose(analysis, heuristics, plan);
   if (kernel.inner.size() == 1 && kernel.num_stages > 1 && plan.group > 1) {
     const Index length = analysis.extent(plan.vector_loop);
     const int64_t step = int64_t{plan.group} * plan.lanes;
@@ -249,8 +290,6 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
         length.constant() / step * plan.lanes <= heuristics.kept_elements)
       plan.turns = static_cast<int>(length.constant() / step);
   }
-  plan.groups = std::max(1, heuristics.block / plan.group);
-  if (plan.group > heuristics.warp) plan.groups = 1;
   plan.splits = splits_of(analysis, plan, iterations, heuristics);
   return plan;
 }

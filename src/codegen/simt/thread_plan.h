@@ -9,11 +9,23 @@
 //             neighbours that are neighbours in memory
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "codegen/common/kernel_analysis.h"
 
 namespace litz {
+
+struct ThreadPlan;
+
+// A kernel as a backend sees it (litz/backend.h); -1 for what is known at run time alone.
+struct ThreadShape {
+  int64_t rows = -1;
+  int64_t row_length = -1;
+  int stages = 0;
+  int reductions = 0;
+};
 
 // What a device wants, and what it can do; the values here are those of NVIDIA's GPUs. Counts of
 // threads are powers of two.
@@ -33,6 +45,8 @@ struct ThreadHeuristics {
   int64_t many_blocks = 1024;  // ... into about so many
   int64_t long_row = 16384;    // ... and are longer than this
   bool local_memory = true;    // for loads that are turned in it
+  // Changes group and groups of a plan; may be empty.
+  std::function<void(const ThreadShape& shape, ThreadPlan& plan)> choose;
 };
 
 struct ThreadPlan {
@@ -53,6 +67,7 @@ struct ThreadPlan {
   // Above 1, so many groups share the inner loops of one row, each a stretch of the last but the
   // vector loop; a second kernel combines what they made.
   int splits = 1;
+  std::string fault;  // what is wrong with a backend's choice, or empty
 
   int threads() const { return group * groups; }
 };
