@@ -70,15 +70,21 @@ def _fallback_counts(fallbacks: Any) -> dict[str, int]:
     return counts
 
 
+def split_mode(backend: str) -> tuple[str, str | None]:
+    """Of "inductor:reduce-overhead" the backend and the mode of torch.compile."""
+    name, _, mode = backend.partition(":")
+    return name, mode or None
+
+
 def backend_reset(backend: str) -> None:
     """Forget what `backend_report` counted."""
-    if backend == "litz" and (litz := litz_module()):
+    if split_mode(backend)[0] == "litz" and (litz := litz_module()):
         litz.reset()
 
 
 def backend_report(backend: str) -> Report:
     """Graphs, kernels and fallbacks since `backend_reset`."""
-    if backend != "litz" or (litz := litz_module()) is None:
+    if split_mode(backend)[0] != "litz" or (litz := litz_module()) is None:
         return Report()
     report = litz.report()
     return Report(_count(report.graphs), _count(report.kernels), _fallback_counts(report.fallbacks))
@@ -110,7 +116,7 @@ def add_backend_argument(parser: argparse.ArgumentParser, default: Sequence[str]
         nargs="+",
         default=list(default),
         metavar="NAME",
-        help=f"torch.compile backends to run (default: {' '.join(default)})",
+        help=f"torch.compile backends to run, with a mode as in inductor:reduce-overhead (default: {' '.join(default)})",
     )
 
 
@@ -120,7 +126,7 @@ def check_backends(names: Iterable[str]) -> None:
         if name == "eager":
             continue
         try:
-            torch._dynamo.lookup_backend(name)
+            torch._dynamo.lookup_backend(split_mode(name)[0])
         except Exception as error:
             sys.exit(f"backend {name!r} cannot be loaded: {error_line(error)}")
 
@@ -138,7 +144,10 @@ def own_code(fn: Callable, name: str) -> Callable:
 
 def compiled(fn: Callable, backend: str) -> Callable:
     """`fn` under a backend; the name "eager" is `fn` itself, not Dynamo's eager backend."""
-    return fn if backend == "eager" else torch.compile(own_code(fn, backend), backend=backend, dynamic=False)
+    if backend == "eager":
+        return fn
+    name, mode = split_mode(backend)
+    return torch.compile(own_code(fn, backend), backend=name, mode=mode, dynamic=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

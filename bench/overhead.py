@@ -25,7 +25,7 @@ def add_relu(a: Tensor, b: Tensor) -> Tensor:
 
 def ready_tensor(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., Any]:
     """A backend that does nothing: it returns the same tensor on every call."""
-    result = (torch.zeros(inputs[0].shape),)
+    result = (torch.zeros_like(inputs[0]),)
     return lambda *args: result
 
 
@@ -33,13 +33,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_backend_argument(parser, ("aot_eager", "inductor", "litz"))
     parser.add_argument("--elements", type=int, default=16, help="elements per tensor (default 16)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the tensors are (default cpu)")
     parser.add_argument("--rounds", type=int, default=21, help="round-robin rounds (default 21)")
     parser.add_argument("--json", metavar="FILE", help="write the measurements to FILE")
     options = parser.parse_args()
     check_backends(options.backend)
 
     torch.manual_seed(0)
-    a, b = torch.randn(options.elements), torch.randn(options.elements)
+    a, b = (torch.randn(options.elements, device=options.device) for _ in range(2))
     functions: dict[str, Callable] = {
         "eager": add_relu,
         "dynamo": torch.compile(own_code(add_relu, "dynamo"), backend="eager"),

@@ -27,6 +27,8 @@ An option can be given in four places; the first one that gives it wins:
 - the environment variable, read at each compilation: bools are 1, true, on, 0, false or off
 - the default
 
+A variable that begins with `LITZ_` and means nothing to Litz is said once, with the one that may be meant.
+
 `litz-opt` takes them as `--option fuse=false`. An unknown name, a value of another type
 or one out of range is an error that says what is valid. Options marked * shape the generated code: a graph that is compiled with
 another value is another entry of the cache. `litz.options()` is this table in Python.
@@ -51,11 +53,11 @@ def render() -> str:
             f"| `{row['name']}`{star} | {kind} | `{text(row['default'])}` "
             f"| `{row['variable']}` | {row['doc']} |\n"
         )
-    modes = ", ".join(f"`{name}`" for name in driver.mode_rows())
-    tail = (
-        f"\nModes are {modes}. On a CPU none of them sets an option: "
-        "they mean nothing that the defaults do not do already.\n"
-    )
+    modes = []
+    for name, given in driver.mode_rows().items():
+        sets = ", ".join(f"`{option}={value}`" for option, value in given.items())
+        modes.append(f"`{name}`" + (f" ({sets})" if sets else ""))
+    tail = f"\nModes, and the options that they set: {', '.join(modes)}.\n"
     return HEAD + "".join(lines) + tail
 
 

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define LITZ_ABI_VERSION 3
+#define LITZ_ABI_VERSION 4
 
 typedef enum LitzStatus {
   LITZ_OK = 0,
@@ -102,12 +102,12 @@ typedef struct LitzHost {
      the run.
 
      Results are in schema order, a list of tensors flattened into its elements. The artifact sets
-     kind and u.result of those it expects to be tensors. Where `u.result->data` is not NULL, its
+     kind and u.result of those it wants as tensors. Where `u.result->data` is not NULL, its
      fields describe memory that the value is written to. Where it is NULL the host fills all
      fields (sizes and strides stay valid until the result is released; an op that returns an
-     argument gives a new handle for the same tensor). The host sets kind and value of all other
-     results: LITZ_INT, LITZ_DOUBLE, LITZ_BOOL, and LITZ_NONE also for a tensor that the op left
-     undefined. */
+     argument gives a new handle for the same tensor). The host drops tensors that the artifact
+     does not want, and sets kind and value of all other results: LITZ_INT, LITZ_DOUBLE, LITZ_BOOL,
+     and LITZ_NONE also for a tensor that the op left undefined. */
   int (*call)(void* self, int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,
               int32_t num_results);
 
@@ -123,6 +123,10 @@ typedef struct LitzHost {
   /* Records a message for a status other than LITZ_OK. */
   void (*fail)(void* self, int status, const char* message);
 
+  /* Queues, or on the CPU makes, an elementwise copy between tensors of equal sizes and dtype,
+     whatever their strides. They do not overlap. */
+  int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
+
   /* The rest is for artifacts with device code; elsewhere these may be NULL. Memory that the host
      allocates for such an artifact, its workspace and its tensors' data are on the device that the
      run is for. Work is queued in order on the stream that is current when the run starts; nothing
@@ -136,9 +140,6 @@ typedef struct LitzHost {
   /* The device's copy of `num_bytes` bytes of the artifact, made once and kept while the artifact
      is loaded; 256-byte aligned. */
   int (*constant)(void* self, const void* bytes, int64_t num_bytes, void** data);
-
-  /* Queues an elementwise copy between tensors of equal sizes and dtype, whatever their strides. */
-  int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
 } LitzHost;
 
 /* A cubin. */

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "bindings.h"
+#include "cuda_recordings.h"
 #include "driver/interpreted_graph.h"
 #include "graph/op_schema.h"
 #include "python_ops.h"
+#include "runtime/backend_run.h"
 #include "runtime/frame.h"
 #include "runtime/loaded_artifact.h"
 #include "runtime/torch_host.h"
@@ -26,22 +28,38 @@ namespace nb = nanobind;
 namespace litz {
 namespace {
 
+// An input that is on another device than the graph was compiled for.
+class OtherDevice : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 class CompiledGraph {
  public:
   CompiledGraph(std::shared_ptr<const Executable> executable, std::string path,
                 nb::handle describe_op, nb::handle captured,
-                std::map<std::string, std::string> places, const std::string& device)
+                std::map<std::string, std::string> places, const std::string& device,
+                nb::handle elsewhere, std::shared_ptr<BackendDevice> backend)
       : door_(TorchDoor::get()),
         executable_(std::move(executable)),
         path_(std::move(path)),
         frames_(table()),
-        host_(door_.environment, table(), take_ops(describe_op), device),
+        host_(door_.environment, table(), take_ops(describe_op), device, backend != nullptr),
         captured_(nb::steal<nb::tuple>(PySequence_Tuple(captured.ptr()))),
-        places_(std::move(places)) {
+        places_(std::move(places)),
+        elsewhere_(nb::borrow(elsewhere)) {
     if (!captured_.is_valid()) throw nb::python_error();
+    if (backend != nullptr) backend_ = std::make_unique<BackendModule>(std::move(backend), table());
   }
 
   nb::object call(nb::handle arguments);
+  // One run with a tuple of all inputs, the captured ones too.
+  nb::object run(nb::handle inputs);
+  void record_runs(nb::object record) {
+    recordings_ =
+        std::make_unique<CudaRecordings>(door_, table(), host_.device(), std::move(record));
+  }
+  size_t num_recordings() const { return recordings_ == nullptr ? 0 : recordings_->count(); }
 
   const LitzArtifact& table() const { return executable_->table(); }
   const std::string& path() const { return path_; }
@@ -50,6 +68,8 @@ class CompiledGraph {
   void clear() {
     callables_.clear();
     captured_ = nb::tuple();
+    elsewhere_ = nb::none();
+    if (recordings_ != nullptr) recordings_->clear();
   }
 
  private:
@@ -57,9 +77,12 @@ class CompiledGraph {
   nb::object take_inputs(nb::handle arguments) const;
   void read_inputs(nb::handle arguments, Frame& frame) const;
   void read_tensor(PyObject* object, size_t index, Frame& frame) const;
+  nb::object call_elsewhere(nb::handle inputs, const OtherDevice& fault) const;
+  nb::object run_frame(Frame& frame, nb::handle inputs);
   nb::object collect(const Frame& frame, nb::handle arguments) const;
   std::string in_this_graph(const std::string& message) const;
   [[noreturn]] void raise(int status, const TorchRun& run, PythonOpCalls& python) const;
+  std::string input_text(size_t index) const;
   [[noreturn]] void reject(size_t index, const std::string& fault) const;
 
   TorchDoor& door_;
@@ -68,8 +91,11 @@ class CompiledGraph {
   FramePool frames_;
   std::vector<nb::object> callables_;
   TorchHost host_;
-  nb::tuple captured_;  // inputs that every call gets, after its own
+  std::unique_ptr<BackendModule> backend_;  // of kernels that are not the artifact's own
+  nb::tuple captured_;                      // inputs that every call gets, after its own
   std::map<std::string, std::string> places_;
+  std::unique_ptr<CudaRecordings> recordings_;
+  nb::object elsewhere_;  // called instead where inputs are on another device, or None
 };
 
 TorchOpTypes types_of(const OpSchema& schema) {
@@ -89,9 +115,12 @@ std::vector<TorchOpTypes> CompiledGraph::take_ops(nb::handle describe_op) {
   return types;
 }
 
+std::string CompiledGraph::input_text(size_t index) const {
+  return "input " + std::to_string(index) + " (" + table().inputs[index].name + ") ";
+}
+
 void CompiledGraph::reject(size_t index, const std::string& fault) const {
-  throw UserError("input " + std::to_string(index) + " (" + table().inputs[index].name + ") " +
-                  fault);
+  throw UserError(input_text(index) + fault);
 }
 
 std::string device_of(PyObject* tensor) {
@@ -112,8 +141,8 @@ void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) co
   if (api.get_device_type(handle, &device.type) != 0 ||
       (wanted.type == api.cuda && api.get_device_index(handle, &device.index) != 0) ||
       device != wanted) {
-    reject(index, "is on the device " + device_of(object) + ", the graph was compiled for " +
-                      api.device_text(wanted));
+    throw OtherDevice(input_text(index) + "is on the device " + device_of(object) +
+                      ", the graph was compiled for " + api.device_text(wanted));
   }
   if (api.get_dim(handle, &ndim) != 0 || api.get_sizes(handle, &sizes) != 0 ||
       api.get_strides(handle, &strides) != 0 || api.get_dtype(handle, &dtype) != 0 ||
@@ -232,20 +261,49 @@ nb::object CompiledGraph::take_inputs(nb::handle arguments) const {
   return inputs;
 }
 
+// `inputs` end with the captured ones, which the other function has itself.
+nb::object CompiledGraph::call_elsewhere(nb::handle inputs, const OtherDevice& fault) const {
+  const Py_ssize_t own = PyTuple_GET_SIZE(inputs.ptr()) - PyTuple_GET_SIZE(captured_.ptr());
+  const nb::object taken = nb::steal(PyTuple_GetSlice(inputs.ptr(), 0, own));
+  if (!taken.is_valid()) throw nb::python_error();
+  return elsewhere_(taken, std::string(fault.what()));
+}
+
 nb::object CompiledGraph::call(nb::handle arguments) {
   const nb::object inputs = take_inputs(arguments);
   FramePool::Lease frame(frames_);
+  try {
+    read_inputs(inputs, *frame);
+  } catch (const OtherDevice& fault) {
+    if (elsewhere_.is_none()) throw;
+    return call_elsewhere(inputs, fault);
+  }
+  if (recordings_ != nullptr) {
+    nb::object outputs = recordings_->call(*frame, inputs);
+    if (outputs.is_valid()) return outputs;
+  }
+  return run_frame(*frame, inputs);
+}
+
+nb::object CompiledGraph::run(nb::handle inputs) {
+  FramePool::Lease frame(frames_);
   read_inputs(inputs, *frame);
+  return run_frame(*frame, inputs);
+}
+
+nb::object CompiledGraph::run_frame(Frame& frame, nb::handle inputs) {
   PythonOpCalls python(door_.environment->api, host_.device(), door_.access, callables_);
   TorchRun run(host_, python);
   int status = LITZ_OK;
   {
     nb::gil_scoped_release released;
     BlockPool* blocks = host_.is_cuda() ? nullptr : door_.environment->blocks.get();
-    status = executable_->run(run.table(), *frame, blocks);
+    status = backend_ == nullptr
+                 ? executable_->run(run.table(), frame, blocks)
+                 : BackendRun(*backend_, run.table()).run(*executable_, frame, blocks);
   }
   if (status != LITZ_OK) raise(status, run, python);
-  return collect(*frame, inputs);
+  return collect(frame, inputs);
 }
 
 nb::list CompiledGraph::library_ops() const {
@@ -260,6 +318,8 @@ nb::list CompiledGraph::library_ops() const {
 int CompiledGraph::traverse(visitproc visit, void* arg) const {
   for (const nb::object& callable : callables_) Py_VISIT(callable.ptr());
   Py_VISIT(captured_.ptr());
+  Py_VISIT(elsewhere_.ptr());
+  if (recordings_ != nullptr) return recordings_->traverse(visit, arg);
   return 0;
 }
 
@@ -311,24 +371,29 @@ void bind_compiled_graph(nb::module_& m) {
           "__init__",
           [](CompiledGraph* self, const std::string& path, nb::handle describe_op,
              nb::handle captured, std::map<std::string, std::string> places,
-             const std::string& device) {
+             const std::string& device, nb::handle elsewhere,
+             std::shared_ptr<BackendDevice> backend) {
             new (self) CompiledGraph(LoadedArtifact::load(path), path, describe_op, captured,
-                                     std::move(places), device);
+                                     std::move(places), device, elsewhere, std::move(backend));
           },
           nb::arg("path"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
           nb::arg("places") = std::map<std::string, std::string>(), nb::arg("device") = "cpu",
+          nb::arg("elsewhere") = nb::none(), nb::arg("backend").none() = nb::none(),
           "Loads the library at `path`. `describe_op(name, overload)` is called for each library "
           "op of the artifact and returns a callable that takes all arguments by position, and "
           "the op's schema. The tensors of `captured` are the artifact's last inputs, the same at "
           "every call. `places` has what messages are to say instead of a place of the graph that "
           "the library was made for. `device` is where the inputs are and the graph runs: \"cpu\" "
-          "or \"cuda:0\".")
+          "or \"cuda:0\"; where an input is on another one, `elsewhere(inputs, fault)` is called "
+          "instead, with the tuple of inputs and a sentence; without it that is an error. "
+          "`backend` is the device that its kernels were compiled for, where the tensors are the "
+          "CPU's and the kernels are not.")
       .def(
           "__init__",
           [](CompiledGraph* self, const Program& program, nb::handle describe_op,
              nb::handle captured, std::map<std::string, std::string> places) {
             new (self) CompiledGraph(make_interpreted_graph(program), "", describe_op, captured,
-                                     std::move(places), "cpu");
+                                     std::move(places), "cpu", nb::none(), nullptr);
           },
           nb::arg("program"), nb::arg("describe_op"), nb::arg("captured") = nb::tuple(),
           nb::arg("places") = std::map<std::string, std::string>(),
@@ -339,6 +404,16 @@ void bind_compiled_graph(nb::module_& m) {
       .def_prop_ro(
           "description", [](const CompiledGraph& g) { return g.table().description; },
           "What the compiler says about the graph, as JSON.")
+      .def(
+          "run",
+          [](CompiledGraph& g, nb::handle inputs) {
+            return g.run(nb::steal(PySequence_Tuple(inputs.ptr())));
+          },
+          nb::arg("inputs"), "One run, not recorded, with all inputs, the captured ones too.")
+      .def("record_runs", &CompiledGraph::record_runs, nb::arg("record"),
+           "Lets calls on a CUDA device be recorded as CUDA graphs and replayed. "
+           "`record(inputs, copied)` is what `litz.cuda_graphs.recorder` gives.")
+      .def_prop_ro("num_recordings", &CompiledGraph::num_recordings, "CUDA graphs that are kept.")
       .def_prop_ro("library_ops", &CompiledGraph::library_ops,
                    "(name, overload, FX node, way) of each library op; the way is \"direct\", "
                    "\"dispatcher\" or \"python\".");

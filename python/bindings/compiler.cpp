@@ -44,19 +44,22 @@ std::map<std::string, OptionValue> read_options(const nb::dict& given) {
   return options;
 }
 
-// (path, report as JSON, warnings, program, why it is left to eager): a path, a program to be
+// (path, report as JSON, warnings, program, why it is left to eager, whether its kernels are the
+// backend's): a path, a program to be
 // interpreted, or a reason.
 nb::tuple compile(GraphBuilder& builder, const nb::dict& given, HostPaths& paths) {
   const Options options = make_options(read_options(given), environment_variable);
+  std::string unknown_variables = unknown_variables_warning(environment_names());
   Compiled compiled;
   {
     nb::gil_scoped_release released;
     compiled = compile_graph(builder.graph(), options, paths);
   }
+  if (!unknown_variables.empty()) compiled.warnings.push_back(std::move(unknown_variables));
   // nanobind knows no pointers to constants; nothing in Python changes a program.
   const auto program = std::const_pointer_cast<Program>(compiled.program);
   return nb::make_tuple(compiled.path, compiled.info, compiled.warnings, program,
-                        compiled.left_to_eager);
+                        compiled.left_to_eager, compiled.on_backend);
 }
 
 std::string option_table() {
@@ -88,11 +91,12 @@ std::string lowering_table() {
 
 // torch.compile's modes. None of them means anything on a CPU that the defaults do not do already.
 std::string mode_table() {
-  nlohmann::ordered_json modes = nlohmann::ordered_json::object();
-  for (const char* name :
-       {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}) {
-    modes[name] = nlohmann::ordered_json::object();
-  }
+  const nlohmann::ordered_json none = nlohmann::ordered_json::object();
+  const nlohmann::ordered_json cuda_graphs = {{"cuda_graphs", true}};
+  const nlohmann::ordered_json modes = {{"default", none},
+                                        {"reduce-overhead", cuda_graphs},
+                                        {"max-autotune", cuda_graphs},
+                                        {"max-autotune-no-cudagraphs", none}};
   return modes.dump();
 }
 
@@ -111,22 +115,47 @@ void bind_compiler(nb::module_& m) {
       .def_ro("kind", &DeviceTarget::kind, "\"cpu\" or \"cuda\".")
       .def_ro("arch", &DeviceTarget::arch, "Of a CUDA device: \"sm_90\".")
       .def_ro("multiprocessors", &DeviceTarget::multiprocessors);
+  nb::class_<BackendPlugin>(m, "BackendPlugin", "A device backend's library, loaded.")
+      .def_static(
+          "load",
+          [](const std::string& path) {
+            return std::const_pointer_cast<BackendPlugin>(BackendPlugin::load(path));
+          },
+          nb::arg("path"), "Raises LitzUserError where it is none, or one for another ABI version.")
+      .def_prop_ro("name", &BackendPlugin::name)
+      .def_prop_ro("path", &BackendPlugin::path)
+      .def(
+          "open",
+          [](std::shared_ptr<BackendPlugin> plugin, int32_t number) {
+            const nb::gil_scoped_release released;
+            return BackendDevice::open(std::move(plugin), number);
+          },
+          nb::arg("number") = 0, "A device. Raises LitzUserError with the backend's reason.");
+  nb::class_<BackendDevice>(m, "BackendDevice", "A device of a backend, opened.")
+      .def_prop_ro("name", &BackendDevice::name)
+      .def_prop_ro("description",
+                   [](const BackendDevice& device) { return device.info().description; })
+      .def_prop_ro("shares_memory",
+                   [](const BackendDevice& device) { return device.info().shares_memory != 0; });
   nb::class_<HostPaths>(m, "HostPaths",
                         "Where compilers may be on this machine, and the device of the graph.")
       .def(
           "__init__",
           [](HostPaths* self, std::vector<std::string> zig_folders,
-             std::vector<std::string> nvrtc_folders, const DeviceTarget& device, std::string python,
-             std::string triton_worker, std::string triton_version) {
+             std::vector<std::string> nvrtc_folders, const DeviceTarget& device,
+             std::shared_ptr<BackendDevice> backend, std::string python, std::string triton_worker,
+             std::string triton_version) {
             new (self)
                 HostPaths{std::move(zig_folders),
                           std::move(nvrtc_folders),
                           device,
+                          std::move(backend),
                           {std::move(python), std::move(triton_worker), std::move(triton_version)}};
           },
           nb::arg("zig_folders") = std::vector<std::string>(),
           nb::arg("nvrtc_folders") = std::vector<std::string>(), nb::arg("device") = DeviceTarget(),
-          nb::arg("python") = "", nb::arg("triton_worker") = "", nb::arg("triton_version") = "",
+          nb::arg("backend").none() = nb::none(), nb::arg("python") = "",
+          nb::arg("triton_worker") = "", nb::arg("triton_version") = "",
           "`triton_version` is empty where there is no Triton; else `python` runs `triton_worker`, "
           "which imports it.");
   m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"),
@@ -138,6 +167,13 @@ void bind_compiler(nb::module_& m) {
         "The ops that Litz lowers, as JSON: op, family, whether it is a library call on purpose.");
   m.def("option_table", &option_table,
         "The options as JSON: name, type, default, doc, shapes_code, variable, valid.");
+  m.def(
+      "option_text",
+      [](const nb::dict& given, const std::string& name) {
+        return option_text(make_options(read_options(given), environment_variable), name);
+      },
+      nb::arg("options"), nb::arg("name"),
+      "The value of one option as text: what is given, in the environment, or the default.");
   m.def(
       "check_options",
       [](const nb::dict& given) { make_options(read_options(given), environment_variable); },

@@ -13,6 +13,7 @@ except ModuleNotFoundError as error:
         "in a source checkout run ./run build, elsewhere pip install litz"
     ) from error
 
+from litz.device_backends import backends, include_dir, register_backend
 from litz.errors import LitzError, LitzInternalError, LitzUserError, LitzWarning
 from litz.explain import Explanation, explain
 from litz.graph_compiler import compile_fx
@@ -27,10 +28,13 @@ __all__ = [
     "LitzWarning",
     "Report",
     "__version__",
+    "backends",
     "compile_fx",
     "explain",
+    "include_dir",
     "last_compile_times",
     "options",
+    "register_backend",
     "report",
     "reset",
 ]

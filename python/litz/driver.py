@@ -29,6 +29,8 @@ class CompileResult:
     program: _core.Program | None = None
     left_to_eager: str = ""
     """Why this machine cannot compile the graph at all; the other fields are empty then."""
+    on_backend: bool = False
+    """Whether its kernels are those of the backend's device that was given."""
 
     @property
     def executable(self) -> str | _core.Program:
@@ -36,8 +38,12 @@ class CompileResult:
         return self.path if self.program is None else self.program
 
 
-def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> CompileResult:
-    """Compiles a graph, or finds it in the cache.
+def compile_graph(
+    builder: _core.GraphBuilder,
+    options: Mapping[str, Any],
+    backend: _core.BackendDevice | None = None,
+) -> CompileResult:
+    """Compiles a graph, or finds it in the cache; for a backend's device if it can take the graph.
 
     Raises LitzUserError for what the user can change, and LitzInternalError, whose message names a
     reproducer file, for a fault in Litz.
@@ -47,12 +53,17 @@ def compile_graph(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> Co
         _package_folders(),
         nvrtc_folders(),
         device,
+        backend,
         sys.executable or "",
         triton_worker(),
-        triton_version() if device.kind != "cpu" else "",
+        triton_version() if device.kind == "cuda" else "",
     )
-    path, info, warnings, program, left = _core.compile_graph(builder, dict(options), paths)
-    return CompileResult(path, json.loads(info or "{}"), tuple(warnings), program, left)
+    path, info, warnings, program, left, on_backend = _core.compile_graph(
+        builder, dict(options), paths
+    )
+    return CompileResult(
+        path, json.loads(info or "{}"), tuple(warnings), program, left, on_backend
+    )
 
 
 def device_target(device: str) -> _core.DeviceTarget:
@@ -106,6 +117,11 @@ def option_rows() -> list[dict[str, Any]]:
 def check_options(options: Mapping[str, Any]) -> None:
     """Raises LitzUserError for a value that is not valid, here or in the environment."""
     _core.check_options(dict(options))
+
+
+def is_on(options: Mapping[str, Any], name: str) -> bool:
+    """Whether a bool option is on, given, in the environment or by default."""
+    return _core.option_text(dict(options), name) == "true"
 
 
 def lowering_rows() -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from litz import _core, driver
+from litz import _core, cuda_graphs, device_backends, driver
 from litz.errors import LitzInternalError, LitzUserError, LitzWarning, UnsupportedGraph
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
@@ -47,11 +47,14 @@ def compile_graph_module(
         return _run_eagerly(gm, kind, f"of a fault in Litz: {text}")
 
 
-def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> BoxedCallable:
+def _compile(
+    gm: fx.GraphModule, options: Mapping[str, Any], kind: str, device_note: str = ""
+) -> BoxedCallable:
     start = time.perf_counter()
     builder, captured = read_graph(gm)
     read = time.perf_counter()
-    result = driver.compile_graph(builder, options)
+    backend, note = _backend_for(builder, options)
+    result = driver.compile_graph(builder, options, backend)
     compiled = time.perf_counter()
     for message in result.warnings:
         _warn(message)
@@ -59,53 +62,86 @@ def _compile(gm: fx.GraphModule, options: Mapping[str, Any], kind: str) -> Boxed
         _warn(f"graphs on this device run in eager PyTorch; {result.left_to_eager}")
         raise UnsupportedGraph(result.left_to_eager)
     try:
-        graph = _load(result, captured, builder.device)
+        graph = _load(result, captured, builder.device, gm, backend)
     except LitzUserError as error:
         if builder.device != "cpu":
             _warn(f"a graph runs in eager PyTorch; {error}")
             raise UnsupportedGraph(str(error)) from error
+        if result.on_backend:
+            _warn(f"a graph runs on the CPU, not on the option's device; {error}")
+            note = f"not on {backend.name}, because {error}"
+            return _compile(gm, {**options, "device": ""}, kind, note)
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
-    if builder.device != "cpu":
-        graph = _eager_where_refused(graph, gm)
+    if builder.device != "cpu" and driver.is_on(options, "cuda_graphs"):
+        _record_runs(graph, builder.device)
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
     loaded = time.perf_counter()
     timings = {"read": read - start, "load": loaded - compiled}
     if not result.info.get("timings"):
         timings["compile"] = compiled - read
-    recorder.add(lambda number: GraphReport.from_info(number, kind, result.info, timings))
+    info = dict(result.info)
+    if note or device_note:
+        info["device_note"] = note or device_note
+    recorder.add(lambda number: GraphReport.from_info(number, kind, info, timings))
     return graph
 
 
+def _backend_for(
+    builder: _core.GraphBuilder, options: Mapping[str, Any]
+) -> tuple[_core.BackendDevice | None, str]:
+    """The device that the options ask for, or why there is none for this graph."""
+    name = device_backends.wanted_device(options)
+    if not name:
+        return None, ""
+    if builder.device != "cpu":
+        return None, f"not on {name}, because its tensors are on {builder.device}"
+    plugin = device_backends.find_backend(name)
+    try:
+        return device_backends.open_device(plugin, name), ""
+    except LitzUserError as error:
+        _warn(f"graphs run on the CPU, not on the option's device; {error}")
+        return None, f"not on {name}, because {error}"
+
+
 def _load(
-    result: driver.CompileResult, captured: Sequence[Any], device: str
+    result: driver.CompileResult,
+    captured: Sequence[Any],
+    device: str,
+    gm: fx.GraphModule,
+    backend: _core.BackendDevice | None,
 ) -> _core.CompiledGraph:
     places = result.info.get("places", {})
     if result.program is not None:
         return _core.CompiledGraph(result.program, describe_op, captured, places)
-    return _core.CompiledGraph(result.path, describe_op, captured, places, device)
+    elsewhere = _eager_elsewhere(gm) if device != "cpu" else None
+    own = backend if result.on_backend else None
+    return _core.CompiledGraph(
+        result.path, describe_op, captured, places, device, elsewhere, own
+    )
 
 
-def _eager_where_refused(graph: BoxedCallable, gm: fx.GraphModule) -> BoxedCallable:
+def _record_runs(graph: _core.CompiledGraph, device: str) -> None:
+    def refused(reason: str) -> None:
+        _warn(f"a graph cannot be recorded as a CUDA graph and runs without; {reason}")
+
+    try:
+        graph.record_runs(cuda_graphs.recorder(graph.run, device, refused))
+    except LitzUserError as error:
+        refused(str(error))
+
+
+def _eager_elsewhere(gm: fx.GraphModule) -> Callable[[Sequence[Any], str], Sequence[Any]]:
     """PyTorch's attention leaves the state of its random numbers on the CPU or on the device, whatever
     was traced: a graph that is given another one than it was compiled for runs in eager PyTorch."""
 
-    eager = _boxed(gm)
+    def run(inputs: Sequence[Any], fault: str) -> Sequence[Any]:
+        _warn(f"a graph runs in eager PyTorch; {fault}")
+        return gm.forward(*inputs)
 
-    def run(inputs: list[Any]) -> Sequence[Any]:
-        arguments = list(inputs)
-        try:
-            return graph(inputs)
-        except LitzUserError as refused:
-            if "is on the device" not in str(refused):
-                raise
-            _warn(f"a graph runs in eager PyTorch; {refused}")
-            inputs.clear()
-            return eager(arguments)
-
-    return run  # type: ignore[return-value]
+    return run
 
 
 def _run_eagerly(gm: fx.GraphModule, kind: str, reason: str) -> BoxedCallable:

@@ -111,6 +111,10 @@ class GraphReport:
     """What the kernels of a graph for a GPU are written in: "triton" or "cuda"."""
     dialect_reason: str = ""
     """Why they are not Triton; empty where they are, or were not meant to be."""
+    device: str = ""
+    """The device of a registered backend that runs the kernels; empty for the tensors' own."""
+    device_note: str = ""
+    """Why the graph does not run on the device that the option asks for."""
 
     @staticmethod
     def from_info(number: int, kind: str, info: Mapping[str, Any], timings: Mapping[str, float]) -> GraphReport:
@@ -127,6 +131,8 @@ class GraphReport:
             interpreted=info.get("interpreted", ""),
             dialect=info.get("dialect", ""),
             dialect_reason=info.get("dialect_reason", ""),
+            device=info.get("device", ""),
+            device_note=info.get("device_note", ""),
             **rows,
         )
 
@@ -142,10 +148,18 @@ class GraphReport:
             lines = [f"{title}: runs in the interpreter because {self.interpreted}"]
         else:
             cached = ", from the cache" if self.cached else ""
+            device = f" on {self.device}" if self.device else ""
             kind = f"{self.dialect} kernels" if self.dialect else "kernels"
-            lines = [f"{title}: {len(self.kernels)} {kind}, {self.seconds * 1e3:.1f} ms{cached}"]
+            lines = [
+                f"{title}: {len(self.kernels)} {kind}{device}, {self.seconds * 1e3:.1f} ms{cached}"
+            ]
             if self.dialect_reason:
                 lines.append(f"  not triton because {self.dialect_reason}")
+        if self.device_note:
+            lines.append(f"  {self.device_note}")
+        if self.timings:
+            times = ", ".join(f"{stage} {seconds * 1e3:.1f}" for stage, seconds in self.timings.items())
+            lines.append(f"  milliseconds: {times}")
         for name in _ROWS:
             if rows := getattr(self, name):
                 lines.append(f"  {name.replace('_', ' ')}")
@@ -192,6 +206,7 @@ class Report:
         eager = sum(1 for graph in self.graphs if graph.eager_reason)
         lines = [f"{len(self.graphs)} graphs, {eager} of them eager; {len(self.kernels)} kernels"]
         lines.extend(str(graph) for graph in self.graphs if graph.eager_reason)
+        lines.extend(f"graph {g.number}: {g.device_note}" for g in self.graphs if g.device_note)
         if self.fallbacks:
             lines.append("ops that ran in eager PyTorch:")
             lines.extend(f"  {fallback}" for fallback in self.fallbacks.values())

@@ -12,6 +12,7 @@
 #include "cache/artifact_cache.h"
 #include "codegen/cpp/cpp_artifact.h"
 #include "codegen/cuda/cuda_artifact.h"
+#include "codegen/simt/table_dialect.h"
 #include "codegen/triton/triton_artifact.h"
 #include "driver/check_options.h"
 #include "driver/environment.h"
@@ -24,13 +25,15 @@
 #include "driver/trace.h"
 #include "graph/print_graph.h"
 #include "graph/verify_graph.h"
+#include "ir/check_status.h"
 #include "ir/print_program.h"
 #include "ir/verify_program.h"
 #include "lowering/lowering.h"
 #include "passes/pipeline.h"
+#include "runtime/backend_image.h"
 #include "schedule/print_plan.h"
-#include "schedule/schedule.h"
-#include "schedule/verify_plan.h"
+#include "schedule/schedule_steps.h"
+#include "schedule/verify_schedule.h"
 #include "support/error.h"
 #include "support/file.h"
 #include "support/version.h"
@@ -89,6 +92,27 @@ std::string canonical_text(const Graph& graph) {
   return to_string(copy);
 }
 
+std::string first_library_op(const Program& program) {
+  for (const Operation& operation : program.operations()) {
+    if (const auto* kernel = std::get_if<ExternKernel>(&operation.v)) return kernel->name;
+  }
+  return "";
+}
+
+std::string backend_image(const SimtProgram& printed, std::string bytes) {
+  BackendImage image;
+  for (const SimtFunction& function : printed.functions) {
+    image.kernels.push_back({function.name, static_cast<int32_t>(function.pointers),
+                             static_cast<int32_t>(function.integers), function.checks_values,
+                             function.origin.empty() ? "a kernel" : function.origin});
+  }
+  for (const LitzStatus status : {LITZ_INDEX_OUT_OF_RANGE, LITZ_INDEX_OUT_OF_BOUNDS,
+                                  LITZ_DIVISION_BY_ZERO, LITZ_VALUE_OUT_OF_RANGE})
+    image.failures[status] = failure_text(status);
+  image.bytes = std::move(bytes);
+  return pack_backend_image(image);
+}
+
 class Compilation {
  public:
   Compilation(const Graph& graph, const Options& options, const HostPaths& paths)
@@ -101,6 +125,7 @@ class Compilation {
                                  trace_.fault());
     }
     if (!paths_.device.is_cpu()) return run_on_device();
+    if (paths_.backend != nullptr && run_on_backend()) return std::move(result_);
     if (options_.interpret) return interpret(lower(), "the option interpret asks for it");
     const CpuTarget target = read_target(options_);
     Result<HostCompiler> compiler =
@@ -157,11 +182,13 @@ class Compilation {
         timings_.measure("find NVRTC", [&] { return Nvrtc::find({paths_.nvrtc_folders}); });
     if (!nvrtc) return leave("CUDA's run-time compiler cannot be used; " + nvrtc.reason());
     const CacheKey key = timings_.measure("key", [&] {
-      return make_key(target, compiler->identity(), arch + " " + nvrtc->version());
+      return make_key(
+          target, compiler->identity(),
+          arch + " " + std::to_string(paths_.device.multiprocessors) + " " + nvrtc->version());
     });
     if (find_in_cache(cache, key)) return std::move(result_);
     if (!plan) plan = schedule(lower());
-    const CudaProgram cuda = timings_.measure("print", [&] { return print_cuda_program(*plan); });
+    const SimtProgram cuda = timings_.measure("print", [&] { return print_cuda_program(*plan); });
     if (trace_.enabled()) trace_.write(kDeviceSource, cuda.text);
     const Nvrtc::Image image = timings_.measure("compile kernels", [&] {
       // Eager rounds after every operation.
@@ -241,6 +268,69 @@ class Compilation {
     return std::move(result_);
   }
 
+  // The same for CPU tensors and a backend outside Litz. Where that cannot be, the report says why,
+  // and the graph goes on to the CPU.
+  bool run_on_backend() {
+    BackendDevice& device = *paths_.backend;
+    if (options_.interpret) return leave_backend("the option interpret asks for the interpreter");
+    const CpuTarget target = read_target(options_);
+    const Result<HostCompiler> compiler =
+        timings_.measure("find compiler", [&] { return find_compiler(); });
+    if (!compiler) return leave_backend("no C++ compiler can be used; " + compiler.reason());
+    const std::string& description = device.info().description;
+    ArtifactCache cache = open_cache();
+    const CacheKey key = timings_.measure("key", [&] {
+      return make_key(
+          target, compiler->identity(),
+          device.plugin().name() + " " + device.plugin().identity() + " " + description);
+    });
+    result_.on_backend = true;
+    device_ = device.name() + ", " + description;
+    if (find_in_cache(cache, key)) return true;
+
+    const Program program = lower();
+    const std::string library_op = first_library_op(program);
+    if (device.info().shares_memory == 0 && !library_op.empty()) {
+      return leave_backend(
+          library_op + " is a call of PyTorch's library, which cannot reach the device's memory");
+    }
+    const Plan plan = schedule(program);
+    if (plan.kernels.empty()) return leave_backend("it has no kernels");
+    const LitzBackend& table = device.plugin().table();
+    const char* without = device.info().without_dtypes;
+    const TableDialect dialect(*table.dialect, without == nullptr ? "" : without);
+    const SimtProgram printed = timings_.measure("print", [&] {
+      return print_simt_program(plan, dialect, read_heuristics(table, device.handle()));
+    });
+    if (trace_.enabled()) trace_.write(table.dialect->source_name, printed.text);
+    if (!printed.unsupported.empty()) return leave_backend(printed.unsupported);
+    const Result<std::string> image =
+        timings_.measure("compile kernels", [&] { return device.compile(printed.text); });
+    if (!image) {
+      result_.warnings.push_back(
+          "a backend does not compile the kernels of a graph, which runs on "
+          "the CPU instead; " +
+          image.reason().substr(0, kMaxLogInMessage));
+      return leave_backend("its kernels do not compile: " + image.reason());
+    }
+    CppSources sources =
+        print_cuda_artifact(plan, printed, {device.plugin().name(), backend_image(printed, *image)},
+                            artifact_options(options_, target).description);
+    sources.beside.push_back({table.dialect->source_name, printed.text});
+    if (trace_.enabled()) trace_.write(sources.units[0].name, sources.units[0].text);
+    const std::string report = report_plan(plan, sources.kernels, fallbacks_);
+    const BuildResult built = build(*compiler, target, cache, key, sources, report);
+    return built.ok() || leave_backend(std::string(build_status_name(built.status)) + "; " +
+                                       built.log.substr(0, kMaxLogInMessage));
+  }
+
+  bool leave_backend(const std::string& reason) {
+    result_.on_backend = false;
+    device_.clear();
+    device_note_ = "not on " + paths_.backend->name() + ", because " + reason;
+    return false;
+  }
+
   Compiled leave(const std::string& reason) {
     result_.left_to_eager = reason;
     return std::move(result_);
@@ -275,12 +365,27 @@ class Compilation {
   }
 
   Plan schedule(const Program& program) {
-    Plan plan = timings_.measure("schedule", [&] {
-      return schedule_program(std::make_shared<Program>(program), schedule_options(options_));
-    });
-    if (trace_.enabled()) trace_.write("plan.txt", to_string(plan));
-    if (options_.verify) verify_plan(plan);
-    return plan;
+    const ScheduleOptions options = schedule_options(options_, paths_.device);
+    ScheduleState state(std::make_shared<Program>(program));
+    std::string before = trace_.enabled() ? to_string(state) : "";
+    for (const ScheduleStep& step : schedule_steps()) {
+      timings_.measure(step.name, [&] { step.run(state, options); });
+      if (trace_.enabled()) write_if_changed(step, state, before);
+      if (options_.verify) verify_schedule(state);
+    }
+    if (trace_.enabled()) trace_.write("plan.txt", to_string(*state.plan));
+    return std::move(*state.plan);
+  }
+
+  // The last step makes the plan, which has a name of its own.
+  void write_if_changed(const ScheduleStep& step, const ScheduleState& state, std::string& before) {
+    std::string text = to_string(state);
+    if (text != before && &step != &schedule_steps().back()) {
+      const std::string form(form_of(state));
+      trace_.write(
+          form + "_after_" + std::string(step.name) + (form == "program" ? ".litz" : ".txt"), text);
+    }
+    before = std::move(text);
   }
 
   CppSources print_sources(const Plan& plan, const CpuTarget& target) {
@@ -471,6 +576,8 @@ class Compilation {
     result_.path = path;
     result_.info =
         complete_report(report, timings_, trace_.enabled() ? trace_.folder() : source_path, cached);
+    if (paths_.backend != nullptr)
+      result_.info = report_with_device(result_.info, device_, device_note_);
     if (trace_.enabled()) trace_.write("report.json", result_.info);
   }
 
@@ -481,6 +588,8 @@ class Compilation {
   Timings timings_;
   Compiled result_;
   std::vector<LoweringNote> fallbacks_;
+  std::string device_;       // the backend's, where the graph runs there
+  std::string device_note_;  // why it does not
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "driver/options.h"
 #include "graph/graph.h"
 #include "ir/program.h"
+#include "runtime/backend_plugin.h"
 #include "toolchain/triton.h"
 
 namespace litz {
@@ -18,6 +19,8 @@ struct HostPaths {
   std::vector<std::string> zig_folders;    // places that may hold a folder `ziglang`
   std::vector<std::string> nvrtc_folders;  // places that may hold libnvrtc
   DeviceTarget device;
+  // Where a graph of CPU tensors is to run, or NULL for the CPU.
+  std::shared_ptr<BackendDevice> backend;
   TritonOptions triton;  // without a version where there is none
 };
 
@@ -25,8 +28,10 @@ struct Compiled {
   // The shared library, loaded by runtime/loaded_artifact.h; empty where the graph is to be
   // interpreted.
   std::string path;
+  // Whether its kernels are those of HostPaths::backend.
+  bool on_backend = false;
   // JSON for reports: kernels, library_calls, fallbacks, buffers, not_fused, timings, source_path,
-  // cached, interpreted.
+  // cached, interpreted, device, device_note.
   std::string info;
   // What the interpreter runs (driver/interpreted_graph.h), where `path` is empty.
   std::shared_ptr<const Program> program;

@@ -6,9 +6,20 @@
 #include <type_traits>
 
 #include "support/error.h"
+#include "support/near_words.h"
 
 namespace litz {
 namespace {
+
+constexpr std::string_view kPrefix = "LITZ_";
+// Read by the script ./run.
+constexpr std::string_view kScriptVariables[] = {"LITZ_PYTHON", "LITZ_VENV"};
+
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return upper;
+}
 
 template <class T>
 std::string_view type_name() {
@@ -137,6 +148,43 @@ std::string option_text(const Options& options, std::string_view name) {
   LITZ_OPTIONS(LITZ_OPTION_TEXT)
 #undef LITZ_OPTION_TEXT
   LITZ_CHECK(false, "no option " + std::string(name));
+}
+
+std::string unknown_variables_warning(const std::vector<std::string>& names) {
+  // Under the names of options too: who writes LITZ_TRACE means the option trace.
+  std::vector<std::string> spellings;
+  std::vector<std::string_view> variables;
+  for (const OptionRow& row : option_rows()) {
+    for (std::string spelling :
+         {std::string(row.variable.substr(kPrefix.size())), upper_case(row.name)}) {
+      spellings.push_back(std::move(spelling));
+      variables.push_back(row.variable);
+    }
+  }
+  const std::vector<std::string_view> known(spellings.begin(), spellings.end());
+  std::string list;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kPrefix) || name.starts_with("LITZ_TEST_")) continue;
+    if (std::find(std::begin(kScriptVariables), std::end(kScriptVariables), name) !=
+            std::end(kScriptVariables) ||
+        std::find(variables.begin(), variables.end(), name) != variables.end()) {
+      continue;
+    }
+    std::vector<std::string_view> near;
+    for (std::string_view spelling :
+         near_words(std::string_view(name).substr(kPrefix.size()), known)) {
+      const auto at = std::find(known.begin(), known.end(), spelling) - known.begin();
+      const std::string_view variable = variables[static_cast<size_t>(at)];
+      if (std::find(near.begin(), near.end(), variable) == near.end()) near.push_back(variable);
+    }
+    list += (list.empty() ? "" : ", ") + name;
+    for (size_t i = 0; i < near.size(); ++i)
+      list += (i == 0 ? " (did you mean " : " or ") + std::string(near[i]);
+    if (!near.empty()) list += "?)";
+  }
+  if (list.empty()) return "";
+  return "the environment sets variables that Litz does not know; " + list +
+         "; litz.options() lists those that it reads";
 }
 
 std::vector<std::string> split_list(std::string_view text) {

@@ -31,6 +31,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
 #define LITZ_OPTIONS(X)                                                                           \
   X(target, std::string, "native", true, "LITZ_TARGET", kAny,                                     \
     "CPU to generate code for: native, baseline, avx2, avx512, with +bf16 or +vnni")              \
+  X(device, std::string, "", false, "LITZ_DEVICE", kAny,                                          \
+    "backend that graphs of CPU tensors run on: its name, or with a number: opencl:1; empty is "  \
+    "the CPU")                                                                                    \
   X(compiler, std::string, "", false, "LITZ_COMPILER", kAny,                                      \
     "C++ compiler to use, a name or a path; empty takes the best one found")                      \
   X(optimization_level, int64_t, 2, true, "LITZ_OPTIMIZATION_LEVEL", between(0, 3),               \
@@ -50,12 +53,17 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "check the invariants of every intermediate form")                                            \
   X(interpret, bool, false, false, "LITZ_INTERPRET", kAny,                                        \
     "run graphs by the reference interpreter instead of compiling them")                          \
+  X(cuda_graphs, bool, false, false, "LITZ_CUDA_GRAPHS", kAny,                                    \
+    "record runs on CUDA devices as CUDA graphs and replay them; what mode=\"reduce-overhead\" "  \
+    "sets")                                                                                       \
   X(gpu_dialect, std::string, "auto", true, "LITZ_GPU_DIALECT", kAny,                             \
     "what kernels for a GPU are written in: triton, cuda, or auto, which is triton where it can " \
     "be imported")                                                                                \
   X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                            \
     "compute cheap values where they are used")                                                   \
   X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                    \
+  X(order_groups, bool, true, true, "LITZ_ORDER_GROUPS", kAny,                                    \
+    "run kernels that free memory first; else in the order of the program")                       \
   X(reuse_memory, bool, true, true, "LITZ_REUSE_MEMORY", kAny, "let intermediates share memory")  \
   X(max_kernel_nodes, int64_t, 400, true, "LITZ_MAX_KERNEL_NODES", between(1, 1e6),               \
     "scalar operations of one kernel after which fusion stops")                                   \
@@ -97,6 +105,10 @@ OptionValue parse_option(const std::string& name, const std::string& text);
 
 // The value of an option by name, as text for a cache key or a message.
 std::string option_text(const Options& options, std::string_view name);
+
+// A warning, its details behind a semicolon, where some of the environment's variables begin with
+// LITZ_ but mean nothing to Litz: most likely they are misspelt. Empty where all are known.
+std::string unknown_variables_warning(const std::vector<std::string>& names);
 
 // The entries of a comma-separated option.
 std::vector<std::string> split_list(std::string_view text);

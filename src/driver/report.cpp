@@ -216,4 +216,12 @@ std::string complete_report(const std::string& report, const Timings& timings,
   return dump(all);
 }
 
+std::string report_with_device(const std::string& report, const std::string& device,
+                               const std::string& note) {
+  Json all = Json::parse(report);
+  all["device"] = device;
+  all["device_note"] = note;
+  return dump(all);
+}
+
 }  // namespace litz

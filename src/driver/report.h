@@ -36,4 +36,8 @@ std::string for_nodes_of(const std::string& cached_report, const Graph& graph);
 std::string complete_report(const std::string& report, const Timings& timings,
                             const std::string& source_path, bool cached);
 
+// With the device of a backend outside Litz that the graph runs on, or why it runs on the CPU.
+std::string report_with_device(const std::string& report, const std::string& device,
+                               const std::string& note);
+
 }  // namespace litz

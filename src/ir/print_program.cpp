@@ -59,7 +59,7 @@ class Printer {
     }
   }
 
-  std::string print_program() {
+  std::string print_program(std::span<const OperationId> operations) {
     std::vector<std::string> symbols;
     for (Index symbol : size_symbols(program_)) {
       const ValueRange range = symbol.range();
@@ -76,9 +76,9 @@ class Printer {
                                              : "int " + to_string(input.integer)));
     }
     line("inputs (" + join(inputs) + ")");
-    for (const Operation& operation : program_.operations()) {
+    for (OperationId id : operations) {
       text_ += "\n";
-      print_operation(operation);
+      print_operation(program_.operations()[id]);
     }
     text_ += "\n";
     std::vector<std::string> outputs;
@@ -350,7 +350,15 @@ std::string to_string(const Scalar& scalar) {
   return text + ": " + std::string(to_string(scalar.dtype));
 }
 
-std::string to_string(const Program& program) { return Printer(program).print_program(); }
+std::string to_string(const Program& program) {
+  std::vector<OperationId> all;
+  for (uint32_t i = 0; i < program.operations().size(); ++i) all.emplace_back(i);
+  return to_string(program, all);
+}
+
+std::string to_string(const Program& program, std::span<const OperationId> operations) {
+  return Printer(program).print_program(operations);
+}
 
 std::string to_string(const Program& program, const Operation& operation) {
   Printer printer(program);

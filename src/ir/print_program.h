@@ -2,6 +2,7 @@
 // grammar with an example of everything.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "ir/program.h"
@@ -9,6 +10,8 @@
 namespace litz {
 
 std::string to_string(const Program& program);
+// With these operations alone.
+std::string to_string(const Program& program, std::span<const OperationId> operations);
 
 // One operation as it stands in the program's text, and one expression as a body of its own: a line
 // for each node but constants, shared nodes named once, `yield` at the end.

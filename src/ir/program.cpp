@@ -14,7 +14,7 @@ constexpr std::string_view kReductionNames[] = {
 #undef LITZ_REDUCTION_NAME
 };
 
-constexpr std::string_view kScanNames[] = {"sum", "prod"};
+constexpr std::string_view kScanNames[] = {"sum", "prod", "max", "min"};
 constexpr std::string_view kStoreModeNames[] = {"store", "add", "mul", "min", "max"};
 
 template <class Enum, size_t kCount>
@@ -70,6 +70,19 @@ std::optional<ReductionKind> parse_reduction_kind(std::string_view spelling) {
 std::string_view to_string(ScanKind kind) { return kScanNames[static_cast<size_t>(kind)]; }
 std::optional<ScanKind> parse_scan_kind(std::string_view spelling) {
   return find_spelling<ScanKind>(kScanNames, spelling);
+}
+ReductionKind reduction_of(ScanKind kind) {
+  switch (kind) {
+    case ScanKind::kSum:
+      return ReductionKind::kSum;
+    case ScanKind::kProd:
+      return ReductionKind::kProd;
+    case ScanKind::kMax:
+      return ReductionKind::kMax;
+    case ScanKind::kMin:
+      return ReductionKind::kMin;
+  }
+  LITZ_CHECK(false, "unknown scan");
 }
 
 std::string_view to_string(StoreMode mode) { return kStoreModeNames[static_cast<size_t>(mode)]; }

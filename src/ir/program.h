@@ -100,9 +100,11 @@ struct Reduction {
   Expr value;
 };
 
-enum class ScanKind : uint8_t { kSum, kProd };
+enum class ScanKind : uint8_t { kSum, kProd, kMax, kMin };
 std::string_view to_string(ScanKind kind);
 std::optional<ScanKind> parse_scan_kind(std::string_view spelling);
+// What is done with each element.
+ReductionKind reduction_of(ScanKind kind);
 
 // output[..., j, ...] = value[..., 0, ...] op ... op value[..., j, ...] along loop number `axis`,
 // in order.

@@ -263,8 +263,7 @@ LitzStatus run_scan(const Scan& operation, const OperationMemory& memory) {
   }
   loops.add(given.variables[operation.axis], given.extents[operation.axis]);
 
-  const ReductionKind kind =
-      operation.kind == ScanKind::kSum ? ReductionKind::kSum : ReductionKind::kProd;
+  const ReductionKind kind = reduction_of(operation.kind);
   const DType dtype = operation.value.dtype();
   ResultWriter writer(loops, memory, operation.output, operation.loops.variables,
                       accumulator_dtype(dtype));

@@ -1,7 +1,5 @@
-// Averages of windows over the last two dimensions. Where a window may leave its tensor the loads
-// are masked.
-#include <array>
-
+// Averages of windows over the last two or three dimensions. Where a window may leave its tensor
+// the loads are masked.
 #include "lowering/pool_axes.h"
 #include "lowering/pooling_rows.h"
 #include "lowering/reduction_helpers.h"
@@ -24,9 +22,12 @@ struct Divisor {
     if (counts_padding) return end - start;
     return smaller(end, axis.input) - larger(start, call.indices().constant(0));
   }
-  Expr at(OpCall& call, const std::array<PoolAxis, 2>& axes, Index y, Index x, DType dtype) const {
+  Expr at(OpCall& call, std::span<const PoolAxis> axes, Position p, DType dtype) const {
     if (fixed) return call.exprs().constant(dtype, static_cast<double>(*fixed));
-    return index_as(call, taps(call, axes[0], y) * taps(call, axes[1], x), dtype);
+    Index count = call.indices().constant(1);
+    for (size_t i = 0; i < axes.size(); ++i)
+      count = count * taps(call, axes[i], p[p.size() - axes.size() + i]);
+    return index_as(call, count, dtype);
   }
 };
 
@@ -37,26 +38,34 @@ Divisor read_divisor(const OpCall& call) {
   return divisor;
 }
 
+// One window for each of the axes.
+template <class Axis, class Make>
+std::vector<WindowAxis> windows_of(const std::vector<Axis>& axes, const Make& make) {
+  std::vector<WindowAxis> windows;
+  for (const Axis& axis : axes) windows.push_back(make(axis));
+  return windows;
+}
+
+template <size_t dims>
 Lowered lower_avg_pool(OpCall& call) {
   const TensorValue input = call.tensor("self");
   if (!is_floating(input.dtype)) return Unsupported{"the input is not floating-point"};
-  const std::array<PoolAxis, 2> axes = pool_axes(call, input.sizes, call.result().sizes);
+  const std::vector<PoolAxis> axes = pool_axes(call, dims, input.sizes, call.result().sizes);
   const Divisor divisor = read_divisor(call);
   set_window_sum(
-      call, pool_window(call, axes[0]), pool_window(call, axes[1]),
+      call, windows_of(axes, [&](const PoolAxis& axis) { return pool_window(call, axis); }),
       [&](Position other) { return load_wide(call, input, other); },
-      [&](Position p, Expr sum) {
-        return sum / divisor.at(call, axes, p[p.size() - 2], p.back(), sum.dtype());
-      });
+      [&](Position p, Expr sum) { return sum / divisor.at(call, axes, p, sum.dtype()); });
   return std::nullopt;
 }
 
 // An element of the input gets from every window that it is in. Counted from the last one, the
 // windows that begin at most kernel - 1 before it.
+template <size_t dims>
 Lowered lower_avg_pool_backward(OpCall& call) {
   const TensorValue grad = call.tensor("grad_output");
   if (!is_floating(grad.dtype)) return Unsupported{"the gradient is not floating-point"};
-  const std::array<PoolAxis, 2> axes = pool_axes(call, call.result().sizes, grad.sizes);
+  const std::vector<PoolAxis> axes = pool_axes(call, dims, call.result().sizes, grad.sizes);
   const Divisor divisor = read_divisor(call);
   const auto window = [&](const PoolAxis& axis) {
     const auto position = [axis](Index at, Index tap) {
@@ -70,10 +79,10 @@ Lowered lower_avg_pool_backward(OpCall& call) {
                       }};
   };
   set_window_sum(
-      call, window(axes[0]), window(axes[1]),
+      call, windows_of(axes, window),
       [&](Position other) {
         const Expr value = load_wide(call, grad, other);
-        return value / divisor.at(call, axes, other[other.size() - 2], other.back(), value.dtype());
+        return value / divisor.at(call, axes, other, value.dtype());
       },
       [](Position, Expr sum) { return sum; });
   return std::nullopt;
@@ -81,30 +90,34 @@ Lowered lower_avg_pool_backward(OpCall& call) {
 
 // ---- adaptive averages ----
 
-Expr adaptive_count(OpCall& call, const std::array<AdaptiveAxis, 2>& axes, Index y, Index x,
-                    DType dtype) {
-  return index_as(call, (axes[0].end(y) - axes[0].start(y)) * (axes[1].end(x) - axes[1].start(x)),
-                  dtype);
+Expr adaptive_count(OpCall& call, std::span<const AdaptiveAxis> axes, Position p, DType dtype) {
+  Index count = call.indices().constant(1);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Index at = p[p.size() - axes.size() + i];
+    count = count * (axes[i].end(at) - axes[i].start(at));
+  }
+  return index_as(call, count, dtype);
 }
 
+template <size_t dims>
 Lowered lower_adaptive_avg_pool(OpCall& call) {
   const TensorValue input = call.tensor("self");
   if (!is_floating(input.dtype)) return Unsupported{"the input is not floating-point"};
-  const auto axes = adaptive_axes(call, input.sizes, call.result().sizes);
+  const auto axes = adaptive_axes(call, dims, input.sizes, call.result().sizes);
   if (!axes) return Unsupported{kUnknownWindows};
   set_window_sum(
-      call, adaptive_window(call, (*axes)[0]), adaptive_window(call, (*axes)[1]),
+      call,
+      windows_of(*axes, [&](const AdaptiveAxis& axis) { return adaptive_window(call, axis); }),
       [&](Position other) { return load_wide(call, input, other); },
-      [&](Position p, Expr sum) {
-        return sum / adaptive_count(call, *axes, p[p.size() - 2], p.back(), sum.dtype());
-      });
+      [&](Position p, Expr sum) { return sum / adaptive_count(call, *axes, p, sum.dtype()); });
   return std::nullopt;
 }
 
+template <size_t dims>
 Lowered lower_adaptive_avg_pool_backward(OpCall& call) {
   const TensorValue grad = call.tensor("grad_output");
   if (!is_floating(grad.dtype)) return Unsupported{"the gradient is not floating-point"};
-  const auto axes = adaptive_axes(call, call.result().sizes, grad.sizes);
+  const auto axes = adaptive_axes(call, dims, call.result().sizes, grad.sizes);
   if (!axes) return Unsupported{kUnknownWindows};
   const auto window = [&](const AdaptiveAxis& axis) {
     const auto position = [axis](Index at, Index tap) {
@@ -118,22 +131,26 @@ Lowered lower_adaptive_avg_pool_backward(OpCall& call) {
                       }};
   };
   set_window_sum(
-      call, window((*axes)[0]), window((*axes)[1]),
+      call, windows_of(*axes, window),
       [&](Position other) {
         const Expr value = load_wide(call, grad, other);
-        return value /
-               adaptive_count(call, *axes, other[other.size() - 2], other.back(), value.dtype());
+        return value / adaptive_count(call, *axes, other, value.dtype());
       },
       [](Position, Expr sum) { return sum; });
   return std::nullopt;
 }
 
 constexpr LoweringRow kRows[] = {
-    {"aten::avg_pool2d", lower_avg_pool},
-    {"aten::avg_pool2d_backward", lower_avg_pool_backward},
-    {"aten::_adaptive_avg_pool2d", lower_adaptive_avg_pool},
-    {"aten::adaptive_avg_pool2d", lower_adaptive_avg_pool},
-    {"aten::_adaptive_avg_pool2d_backward", lower_adaptive_avg_pool_backward},
+    {"aten::avg_pool2d", lower_avg_pool<2>},
+    {"aten::avg_pool3d", lower_avg_pool<3>},
+    {"aten::avg_pool2d_backward", lower_avg_pool_backward<2>},
+    {"aten::avg_pool3d_backward", lower_avg_pool_backward<3>},
+    {"aten::_adaptive_avg_pool2d", lower_adaptive_avg_pool<2>},
+    {"aten::adaptive_avg_pool2d", lower_adaptive_avg_pool<2>},
+    {"aten::_adaptive_avg_pool3d", lower_adaptive_avg_pool<3>},
+    {"aten::adaptive_avg_pool3d", lower_adaptive_avg_pool<3>},
+    {"aten::_adaptive_avg_pool2d_backward", lower_adaptive_avg_pool_backward<2>},
+    {"aten::_adaptive_avg_pool3d_backward", lower_adaptive_avg_pool_backward<3>},
 };
 
 }  // namespace

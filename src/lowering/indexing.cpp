@@ -345,7 +345,8 @@ Lowered lower_put(OpCall& call) {
   return std::nullopt;
 }
 
-// Adds up the gradients of the rows that each index has read; the padding row gets none.
+// Adds up the gradients of the rows that each index has read. The padding row gets none, and
+// indices that name no row are passed over.
 Lowered lower_embedding_backward(OpCall& call) {
   const TensorValue grad = call.tensor("grad_output");
   const TensorValue index = call.tensor("indices");
@@ -353,16 +354,21 @@ Lowered lower_embedding_backward(OpCall& call) {
     return Unsupported{"gradients are scaled by how often an index occurs"};
   if (const Lowered refused = refuse_bool(call, StoreMode::kAdd)) return refused;
   const Index rows = call.result().sizes[0];
+  if (is_empty(call, call.result().sizes)) {
+    set_constant(call, 0, 0);
+    return std::nullopt;
+  }
   const Expr padding = call.exprs().index_value(call.index("padding_idx"));
+  const Expr end = call.exprs().index_value(rows);
   const auto zero = [&](Position) { return call.exprs().constant(call.result().dtype, 0); };
   set_scatter(call, zero, StoreMode::kAdd, grad.sizes, [&](Position p) {
     const Position at = p.first(p.size() - 1);
     const Expr given = cast(call.load(index, at), DType::kInt64);
-    const Expr is_padding = equal(given, padding);
-    const Expr row = call.exprs().check_index(select(is_padding, 0.0, given), rows);
-    const Expr value = call.load(grad, p);
+    const Expr counts =
+        both(not_equal(given, padding), both(greater_equal(given, 0), less(given, end)));
+    const Expr row = call.exprs().check_index(select(counts, given, 0.0), rows);
     return OpCall::Store{
-        {runtime_index(call, rows), p.back()}, {row}, select(is_padding, 0.0, value)};
+        {runtime_index(call, rows), p.back()}, {row}, select(counts, call.load(grad, p), 0.0)};
   });
   return std::nullopt;
 }

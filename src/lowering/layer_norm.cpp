@@ -1,6 +1,7 @@
 // Layer norm and group norm. The variance takes two passes over the row: the mean, then the squares
 // of the deviations from it.
 #include "lowering/normalization_rows.h"
+#include "lowering/normalized_rows.h"
 #include "lowering/reduction_helpers.h"
 
 namespace litz {
@@ -38,24 +39,6 @@ Moments find_moments(OpCall& call, std::span<const Index> sizes, std::span<const
 }
 
 // ---- layer norm ----
-
-// The dimensions of the rows, which are the last ones, and those before them.
-struct RowSplit {
-  std::vector<size_t> outer;
-  std::vector<size_t> row;
-};
-
-RowSplit split_rows(const OpCall& call, size_t rank) {
-  const size_t row = call.index_list("normalized_shape").size();
-  RowSplit split;
-  for (size_t i = 0; i < rank; ++i) (i < rank - row ? split.outer : split.row).push_back(i);
-  return split;
-}
-
-// An optional factor or summand of the shape of a row.
-Expr load_row(OpCall& call, const TensorValue& parameter, std::span<const Index> p, DType dtype) {
-  return cast(load_wide_broadcast(call, parameter, p), dtype);
-}
 
 Lowered lower_layer_norm(OpCall& call) {
   const TensorValue input = call.tensor("input");

@@ -42,7 +42,19 @@ std::vector<Index> coordinates_at(const TensorValue& value, std::span<const Inde
 // ---- the walk over the graph ----
 
 LoweringContext::LoweringContext(const Graph& graph, const LoweringOptions& options)
-    : graph_(graph), options_(options), program_(graph.shared_context()), values_(graph) {}
+    : graph_(graph),
+      options_(options),
+      program_(graph.shared_context()),
+      values_(graph),
+      is_used_(graph) {
+  const auto mark = [&](const Argument& argument) {
+    for_each_value(argument, [&](Value value) { is_used_[value] = true; });
+  };
+  for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
+    for (const Argument& argument : graph.node(NodeId(i)).arguments) mark(argument);
+  }
+  for (const Argument& output : graph.outputs()) mark(output);
+}
 
 LoweringResult LoweringContext::run() {
   for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
@@ -186,6 +198,11 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
       }
       if (meta.kind == ValueMeta::Kind::kInt)
         set_index({id, static_cast<uint32_t>(i)}, meta.integer);
+      kernel.outputs.emplace_back();
+      continue;
+    }
+    // What nobody uses may be anything: some ops return less than they are traced with.
+    if (!is_used_[{id, static_cast<uint32_t>(i)}]) {
       kernel.outputs.emplace_back();
       continue;
     }

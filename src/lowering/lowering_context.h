@@ -70,6 +70,7 @@ class LoweringContext {
   const LoweringOptions& options_;
   Program program_;
   ValueMap<std::variant<std::monostate, TensorValue, Index>> values_;
+  ValueMap<char> is_used_;                               // by an argument or an output
   std::unordered_map<uint32_t, Index> storage_offsets_;  // by buffer; absent means 0
   std::unordered_map<uint32_t, BufferId> overwritten_;   // input by the buffer of its new elements
   std::unordered_map<std::string, uint32_t> names_;

@@ -1,6 +1,5 @@
-// The largest elements of windows over the last two dimensions, and where they are in the plane.
-#include <array>
-
+// The largest elements of windows over the last two or three dimensions, and where they are in the
+// plane or volume.
 #include "lowering/index_helpers.h"
 #include "lowering/pool_axes.h"
 #include "lowering/pooling_rows.h"
@@ -14,21 +13,27 @@ using Position = std::span<const Index>;
 
 // One axis of the windows.
 struct MaxAxis {
-  WindowAxis window;
   Index input;
   int64_t dilation;
   std::function<Index(Index at)> first;  // the first coordinate of a window that is in the input
 };
-using MaxAxes = std::array<MaxAxis, 2>;
+
+struct MaxWindows {
+  std::vector<WindowAxis> windows;
+  std::vector<MaxAxis> axes;
+
+  size_t dims() const { return axes.size(); }
+  // Where the element with these last coordinates is in its plane or volume.
+  Index place(Position coordinates) const {
+    Index place = coordinates[0];
+    for (size_t i = 1; i < dims(); ++i) place = place * axes[i].input + coordinates[i];
+    return place;
+  }
+};
 
 // What the elements outside of the input count as.
 Expr lowest(OpCall& call, const TensorValue& input) {
   return call.exprs().constant(identity(ReductionKind::kMax, computation_dtype(input.dtype)));
-}
-
-// Where the element is in its plane.
-Expr place_of(OpCall& call, const MaxAxes& axes, Index y, Index x) {
-  return call.exprs().index_value(y * axes[1].input + x);
 }
 
 // The element of a window at one tap.
@@ -36,120 +41,135 @@ struct Tap {
   Expr value;
   Expr place;
 };
-Tap load_tap(OpCall& call, const TensorValue& input, const MaxAxes& axes, Position p, Index row_tap,
-             Index column_tap) {
-  std::vector<Index> at(p.begin(), p.end());
-  const size_t row = at.size() - 2;
-  at[row] = axes[0].window.position(p[row], row_tap);
-  at[row + 1] = axes[1].window.position(p[row + 1], column_tap);
-  const Expr inside = conjunction(axes[0].window.is_inside(p[row], row_tap),
-                                  axes[1].window.is_inside(p[row + 1], column_tap));
-  return {call.exprs().masked(inside, load_wide(call, input, at), lowest(call, input)),
-          place_of(call, axes, at[row], at[row + 1])};
+Tap load_tap(OpCall& call, const TensorValue& input, const MaxWindows& all, Position p,
+             Position taps) {
+  const std::vector<Index> at = tap_position(all.windows, p, taps);
+  return {call.exprs().masked(is_inside(all.windows, p, taps), load_wide(call, input, at),
+                              lowest(call, input)),
+          call.exprs().index_value(all.place(Position(at).last(all.dims())))};
 }
 
-Expr first_place(OpCall& call, const MaxAxes& axes, Position p) {
-  const size_t row = p.size() - 2;
-  return place_of(call, axes, axes[0].first(p[row]), axes[1].first(p[row + 1]));
+Expr first_place(OpCall& call, const MaxWindows& all, Position p) {
+  std::vector<Index> first;
+  for (size_t i = 0; i < all.dims(); ++i)
+    first.push_back(all.axes[i].first(p[p.size() - all.dims() + i]));
+  return call.exprs().index_value(all.place(first));
 }
 
 // The first maximum, or the last NaN, tap by tap: one counts when it is larger than all before it;
 // the first one inside is the start.
-Tap window_maximum(OpCall& call, const TensorValue& input, const MaxAxes& axes, Position p) {
-  IndexContext& indices = call.indices();
-  Tap best = {lowest(call, input), first_place(call, axes, p)};
-  for (int64_t i = 0; i < axes[0].window.taps.constant(); ++i) {
-    for (int64_t j = 0; j < axes[1].window.taps.constant(); ++j) {
-      const Tap tap = load_tap(call, input, axes, p, indices.constant(i), indices.constant(j));
-      const Expr is_better = either(greater(tap.value, best.value), is_nan(tap.value));
-      best = {select(is_better, tap.value, best.value), select(is_better, tap.place, best.place)};
-    }
-  }
+Tap window_maximum(OpCall& call, const TensorValue& input, const MaxWindows& all, Position p) {
+  Tap best = {lowest(call, input), first_place(call, all, p)};
+  for_each_tap(call, all.windows, [&](Position taps) {
+    const Tap tap = load_tap(call, input, all, p, taps);
+    const Expr is_better = either(greater(tap.value, best.value), is_nan(tap.value));
+    best = {select(is_better, tap.value, best.value), select(is_better, tap.place, best.place)};
+  });
   return best;
 }
 
-// The coordinate of a tap that is known at run time, and whether it is in the input.
-struct Coordinate {
-  Expr value;
-  Expr is_inside;
-};
-Coordinate coordinate_of(OpCall& call, const MaxAxis& axis, Index at, Expr tap) {
-  const Index start = axis.window.position(at, call.indices().constant(0));
-  const Expr value = call.exprs().index_value(start) + tap * static_cast<double>(axis.dilation);
-  return {value, both(greater_equal(value, 0), less(value, call.exprs().index_value(axis.input)))};
+// Where a tap is that is known at run time, or `outside` where it is not in the input.
+Expr place_of_tap(OpCall& call, const MaxWindows& all, Position p, Expr tap, Expr outside) {
+  ExprContext& exprs = call.exprs();
+  std::vector<Expr> taps(all.dims());
+  for (size_t i = all.dims(); i-- > 1;) {
+    const Expr count = exprs.index_value(all.windows[i].taps);
+    const Expr before = apply<ExprOp::kTruncDiv>(tap, count);
+    taps[i] = tap - before * count;
+    tap = before;
+  }
+  taps[0] = tap;
+  Expr place;
+  Expr inside;
+  for (size_t i = 0; i < all.dims(); ++i) {
+    const Index at = p[p.size() - all.dims() + i];
+    const Index start = all.windows[i].position(at, call.indices().constant(0));
+    const Expr size = exprs.index_value(all.axes[i].input);
+    const Expr coordinate =
+        exprs.index_value(start) + taps[i] * static_cast<double>(all.axes[i].dilation);
+    const Expr fits = both(greater_equal(coordinate, 0), less(coordinate, size));
+    inside = inside.valid() ? both(inside, fits) : fits;
+    place = place.valid() ? place * size + coordinate : coordinate;
+  }
+  return select(inside, place, outside);
 }
 
 // The same for windows that are loops: two reductions say where the first maximum and the last NaN
 // are.
-void set_by_loops(OpCall& call, const TensorValue& input, const MaxAxes& axes) {
+void set_by_loops(OpCall& call, const TensorValue& input, const MaxWindows& all) {
   ExprContext& exprs = call.exprs();
   std::vector<Index> sizes = call.result().sizes;
   const size_t rank = sizes.size();
-  const Index width = axes[1].window.taps;
-  sizes.push_back(axes[0].window.taps);
-  sizes.push_back(width);
-  const std::array<size_t, 2> window = {rank, rank + 1};
+  std::vector<size_t> window;
+  for (const WindowAxis& axis : all.windows) {
+    window.push_back(sizes.size());
+    sizes.push_back(axis.taps);
+  }
   const auto value_at = [&](Position p) {
-    return load_tap(call, input, axes, p.first(rank), p[rank], p[rank + 1]).value;
+    return load_tap(call, input, all, p.first(rank), p.subspan(rank)).value;
+  };
+  const auto number_of = [&](Position taps) {
+    Index number = taps[0];
+    for (size_t i = 1; i < all.dims(); ++i) number = number * all.windows[i].taps + taps[i];
+    return exprs.index_value(number);
   };
   const TensorValue best = call.reduce(ReductionKind::kMax, sizes, window, false, value_at);
   const TensorValue first = call.reduce(ReductionKind::kArgMax, sizes, window, false, value_at);
-  const TensorValue last_nan =
-      call.reduce(ReductionKind::kMax, sizes, window, false, [&](Position p) {
-        return select(is_nan(value_at(p)), exprs.index_value(p[rank] * width + p[rank + 1]), -1.0);
-      });
+  const TensorValue last_nan = call.reduce(
+      ReductionKind::kMax, sizes, window, false,
+      [&](Position p) { return select(is_nan(value_at(p)), number_of(p.subspan(rank)), -1.0); });
   set_pointwise(call, 0, [&](Position p) { return call.load(best, p); });
   set_pointwise(call, 1, [&](Position p) {
     const Expr nan = call.load(last_nan, p);
     const Expr tap = select(greater_equal(nan, 0), nan, call.load(first, p));
-    const Expr row_tap = apply<ExprOp::kTruncDiv>(tap, exprs.index_value(width));
-    const Coordinate y = coordinate_of(call, axes[0], p[rank - 2], row_tap);
-    const Coordinate x =
-        coordinate_of(call, axes[1], p[rank - 1], tap - row_tap * exprs.index_value(width));
     // Outside is as low as the lowest number inside.
-    return select(both(y.is_inside, x.is_inside),
-                  y.value * exprs.index_value(axes[1].input) + x.value, first_place(call, axes, p));
+    return place_of_tap(call, all, p, tap, first_place(call, all, p));
   });
 }
 
-void set_window_maximum(OpCall& call, const TensorValue& input, const MaxAxes& axes) {
-  if (!is_unrolled(axes[0].window, axes[1].window)) {
-    set_by_loops(call, input, axes);
+void set_window_maximum(OpCall& call, const TensorValue& input, const MaxWindows& all) {
+  if (!is_unrolled(all.windows)) {
+    set_by_loops(call, input, all);
     return;
   }
-  set_pointwise(call, 0, [&](Position p) { return window_maximum(call, input, axes, p).value; });
-  set_pointwise(call, 1, [&](Position p) { return window_maximum(call, input, axes, p).place; });
+  set_pointwise(call, 0, [&](Position p) { return window_maximum(call, input, all, p).value; });
+  set_pointwise(call, 1, [&](Position p) { return window_maximum(call, input, all, p).place; });
 }
 
+template <size_t dims>
 Lowered lower_max_pool(OpCall& call) {
   const TensorValue input = call.tensor("self");
-  const std::array<PoolAxis, 2> axes = pool_axes(call, input.sizes, call.result().sizes);
-  const auto max_axis = [&](const PoolAxis& axis) {
-    return MaxAxis{pool_window(call, axis), axis.input, axis.dilation, [axis, &call](Index at) {
-                     const Index before =
-                         larger(floor_div(-axis.start(at) + (axis.dilation - 1), axis.dilation),
-                                call.indices().constant(0));
-                     return axis.start(at) + before * axis.dilation;
-                   }};
-  };
-  set_window_maximum(call, input, {max_axis(axes[0]), max_axis(axes[1])});
+  MaxWindows all;
+  for (const PoolAxis& axis : pool_axes(call, dims, input.sizes, call.result().sizes)) {
+    all.windows.push_back(pool_window(call, axis));
+    all.axes.push_back({axis.input, axis.dilation, [axis, &call](Index at) {
+                          const Index before = larger(
+                              floor_div(-axis.start(at) + (axis.dilation - 1), axis.dilation),
+                              call.indices().constant(0));
+                          return axis.start(at) + before * axis.dilation;
+                        }});
+  }
+  set_window_maximum(call, input, all);
   return std::nullopt;
 }
 
+template <size_t dims>
 Lowered lower_adaptive_max_pool(OpCall& call) {
   const TensorValue input = call.tensor("self");
-  const auto axes = adaptive_axes(call, input.sizes, call.result().sizes);
+  const auto axes = adaptive_axes(call, dims, input.sizes, call.result().sizes);
   if (!axes) return Unsupported{kUnknownWindows};
-  const auto max_axis = [&](const AdaptiveAxis& axis) {
-    return MaxAxis{adaptive_window(call, axis), axis.input, 1,
-                   [axis](Index at) { return axis.start(at); }};
-  };
-  set_window_maximum(call, input, {max_axis((*axes)[0]), max_axis((*axes)[1])});
+  MaxWindows all;
+  for (const AdaptiveAxis& axis : *axes) {
+    all.windows.push_back(adaptive_window(call, axis));
+    all.axes.push_back({axis.input, 1, [axis](Index at) { return axis.start(at); }});
+  }
+  set_window_maximum(call, input, all);
   return std::nullopt;
 }
 
-// Every window adds its gradient where its maximum was. A plane is the last `dims` dimensions.
-Lowered lower_backward(OpCall& call, size_t dims) {
+// Every window adds its gradient where its maximum was.
+template <size_t dims>
+Lowered lower_backward(OpCall& call) {
   const TensorValue grad = call.tensor("grad_output");
   const TensorValue indices = call.tensor("indices");
   const std::vector<Index>& sizes = call.result().sizes;
@@ -168,16 +188,16 @@ Lowered lower_backward(OpCall& call, size_t dims) {
   });
   return std::nullopt;
 }
-Lowered lower_planes_backward(OpCall& call) { return lower_backward(call, 2); }
-Lowered lower_volumes_backward(OpCall& call) { return lower_backward(call, 3); }
 
 constexpr LoweringRow kRows[] = {
-    {"aten::max_pool2d_with_indices", lower_max_pool},
-    {"aten::max_pool2d_with_indices_backward", lower_planes_backward},
-    {"aten::max_pool3d_with_indices_backward", lower_volumes_backward},
-    {"aten::adaptive_max_pool2d", lower_adaptive_max_pool},
-    {"aten::adaptive_max_pool2d_backward", lower_planes_backward},
-    {"aten::adaptive_max_pool3d_backward", lower_volumes_backward},
+    {"aten::max_pool2d_with_indices", lower_max_pool<2>},
+    {"aten::max_pool3d_with_indices", lower_max_pool<3>},
+    {"aten::max_pool2d_with_indices_backward", lower_backward<2>},
+    {"aten::max_pool3d_with_indices_backward", lower_backward<3>},
+    {"aten::adaptive_max_pool2d", lower_adaptive_max_pool<2>},
+    {"aten::adaptive_max_pool3d", lower_adaptive_max_pool<3>},
+    {"aten::adaptive_max_pool2d_backward", lower_backward<2>},
+    {"aten::adaptive_max_pool3d_backward", lower_backward<3>},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace litz {
 
 std::span<const LoweringRow> softmax_rows();
 std::span<const LoweringRow> layer_norm_rows();
+std::span<const LoweringRow> rms_norm_rows();
 std::span<const LoweringRow> batch_norm_rows();
 std::span<const LoweringRow> loss_rows();
 std::span<const LoweringRow> nll_loss_rows();

@@ -9,13 +9,14 @@
 namespace litz {
 namespace {
 
-// An argument of one or two numbers; `fallback` where it is empty.
-std::array<int64_t, 2> pair(const OpCall& call, std::string_view name,
-                            std::array<int64_t, 2> fallback) {
+// An argument of one number, or one for each dimension; `fallback` where it is empty.
+std::vector<int64_t> numbers(const OpCall& call, std::string_view name,
+                             const std::vector<int64_t>& fallback) {
   if (call.node().schema->find(name) < 0) return fallback;
-  const std::vector<int64_t> given = call.integer_list(name);
+  std::vector<int64_t> given = call.integer_list(name);
   if (given.empty()) return fallback;
-  return {given.front(), given.back()};
+  given.resize(fallback.size(), given.front());
+  return given;
 }
 
 std::optional<AdaptiveAxis> adaptive_axis(const OpCall& call, Index input, Index output) {
@@ -39,20 +40,17 @@ std::optional<AdaptiveAxis> adaptive_axis(const OpCall& call, Index input, Index
 
 }  // namespace
 
-std::array<PoolAxis, 2> pool_axes(const OpCall& call, std::span<const Index> input,
-                                  std::span<const Index> output) {
-  const auto kernel = pair(call, "kernel_size", {1, 1});
-  const auto stride = pair(call, "stride", kernel);
-  const auto padding = pair(call, "padding", {0, 0});
-  const auto dilation = pair(call, "dilation", {1, 1});
-  std::array<PoolAxis, 2> axes;
-  for (size_t i = 0; i < 2; ++i) {
-    axes[i] = {kernel[i],
-               stride[i],
-               padding[i],
-               dilation[i],
-               input[input.size() - 2 + i],
-               output[output.size() - 2 + i]};
+std::vector<PoolAxis> pool_axes(const OpCall& call, size_t dims, std::span<const Index> input,
+                                std::span<const Index> output) {
+  const std::vector<int64_t> ones(dims, 1);
+  const auto kernel = numbers(call, "kernel_size", ones);
+  const auto stride = numbers(call, "stride", kernel);
+  const auto padding = numbers(call, "padding", std::vector<int64_t>(dims, 0));
+  const auto dilation = numbers(call, "dilation", ones);
+  std::vector<PoolAxis> axes;
+  for (size_t i = 0; i < dims; ++i) {
+    axes.push_back({kernel[i], stride[i], padding[i], dilation[i], input[input.size() - dims + i],
+                    output[output.size() - dims + i]});
   }
   return axes;
 }
@@ -64,16 +62,16 @@ WindowAxis pool_window(OpCall& call, const PoolAxis& axis) {
       [axis, &call](Index at, Index tap) { return in_range(call, axis.tap(at, tap), axis.input); }};
 }
 
-std::optional<std::array<AdaptiveAxis, 2>> adaptive_axes(const OpCall& call,
-                                                         std::span<const Index> input,
-                                                         std::span<const Index> output) {
+std::optional<std::vector<AdaptiveAxis>> adaptive_axes(const OpCall& call, size_t dims,
+                                                       std::span<const Index> input,
+                                                       std::span<const Index> output) {
   if (is_empty(call, input) || is_empty(call, output)) return std::nullopt;
-  std::array<AdaptiveAxis, 2> axes;
-  for (size_t i = 0; i < 2; ++i) {
+  std::vector<AdaptiveAxis> axes;
+  for (size_t i = 0; i < dims; ++i) {
     const std::optional<AdaptiveAxis> axis =
-        adaptive_axis(call, input[input.size() - 2 + i], output[output.size() - 2 + i]);
+        adaptive_axis(call, input[input.size() - dims + i], output[output.size() - dims + i]);
     if (!axis) return std::nullopt;
-    axes[i] = *axis;
+    axes.push_back(*axis);
   }
   return axes;
 }

@@ -1,9 +1,10 @@
-// How the windows of pools lie on the last two dimensions of their input.
+// How the windows of pools lie on the last dimensions of their input: two for planes, three for
+// volumes.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "lowering/lowering.h"
 #include "lowering/window.h"
@@ -23,9 +24,9 @@ struct PoolAxis {
   Index tap(Index at, Index number) const { return start(at) + number * dilation; }
 };
 
-// As the call's arguments say, for tensors of these sizes.
-std::array<PoolAxis, 2> pool_axes(const OpCall& call, std::span<const Index> input,
-                                  std::span<const Index> output);
+// As the call's arguments say, for the last `dims` dimensions of tensors of these sizes.
+std::vector<PoolAxis> pool_axes(const OpCall& call, size_t dims, std::span<const Index> input,
+                                std::span<const Index> output);
 // The taps of an output's window.
 WindowAxis pool_window(OpCall& call, const PoolAxis& axis);
 
@@ -41,9 +42,9 @@ struct AdaptiveAxis {
 };
 
 // nullopt where the sizes are neither known nor multiples, or there is nothing.
-std::optional<std::array<AdaptiveAxis, 2>> adaptive_axes(const OpCall& call,
-                                                         std::span<const Index> input,
-                                                         std::span<const Index> output);
+std::optional<std::vector<AdaptiveAxis>> adaptive_axes(const OpCall& call, size_t dims,
+                                                       std::span<const Index> input,
+                                                       std::span<const Index> output);
 WindowAxis adaptive_window(OpCall& call, const AdaptiveAxis& axis);
 inline constexpr const char* kUnknownWindows = "its windows depend on symbolic sizes, or are empty";
 

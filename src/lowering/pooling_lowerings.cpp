@@ -4,8 +4,8 @@
 namespace litz {
 
 std::span<const LoweringRow> pooling_lowerings() {
-  static const std::vector<LoweringRow> rows =
-      join_tables({average_pooling_rows(), max_pooling_rows(), upsampling_rows()});
+  static const std::vector<LoweringRow> rows = join_tables(
+      {average_pooling_rows(), max_pooling_rows(), upsampling_rows(), grid_sampling_rows()});
   return rows;
 }
 

@@ -10,5 +10,6 @@ namespace litz {
 std::span<const LoweringRow> average_pooling_rows();
 std::span<const LoweringRow> max_pooling_rows();
 std::span<const LoweringRow> upsampling_rows();
+std::span<const LoweringRow> grid_sampling_rows();
 
 }  // namespace litz

@@ -1,6 +1,6 @@
 #include "lowering/window.h"
 
-#include <array>
+#include <algorithm>
 
 #include "lowering/reduction_helpers.h"
 
@@ -12,17 +12,10 @@ bool is_constant_true(Expr condition) {
 }
 
 // The term at one tap, 0 outside.
-Expr term_at(OpCall& call, const WindowAxis& rows, const WindowAxis& columns,
-             std::span<const Index> position, Index row_tap, Index column_tap,
-             const std::function<Expr(std::span<const Index>)>& term) {
-  const size_t row = position.size() - 2;
-  std::vector<Index> other(position.begin(), position.end());
-  other[row] = rows.position(position[row], row_tap);
-  other[row + 1] = columns.position(position[row + 1], column_tap);
-  const Expr value = term(other);
-  return call.exprs().masked(conjunction(rows.is_inside(position[row], row_tap),
-                                         columns.is_inside(position[row + 1], column_tap)),
-                             value, number(value, 0));
+Expr term_at(OpCall& call, std::span<const WindowAxis> axes, std::span<const Index> position,
+             std::span<const Index> taps, const std::function<Expr(std::span<const Index>)>& term) {
+  const Expr value = term(tap_position(axes, position, taps));
+  return call.exprs().masked(is_inside(axes, position, taps), value, number(value, 0));
 }
 
 }  // namespace
@@ -51,37 +44,71 @@ Index larger(Index a, Index b) {
   return prove_less_equal(b, a) ? a : max(a, b);
 }
 
-bool is_unrolled(const WindowAxis& rows, const WindowAxis& columns) {
-  return rows.taps.is_constant() && columns.taps.is_constant() &&
-         rows.taps.constant() * columns.taps.constant() <= kUnrolledTaps;
+bool is_unrolled(std::span<const WindowAxis> axes) {
+  int64_t taps = 1;
+  for (const WindowAxis& axis : axes) {
+    if (!axis.taps.is_constant()) return false;
+    taps *= std::min(axis.taps.constant(), kUnrolledTaps + 1);
+  }
+  return taps <= kUnrolledTaps;
 }
 
-void set_window_sum(OpCall& call, const WindowAxis& rows, const WindowAxis& columns,
+void for_each_tap(OpCall& call, std::span<const WindowAxis> axes, const TapVisitor& visit) {
+  int64_t count = 1;
+  for (const WindowAxis& axis : axes) count *= axis.taps.constant();
+  std::vector<Index> taps(axes.size());
+  for (int64_t n = 0; n < count; ++n) {
+    int64_t rest = n;
+    for (size_t i = axes.size(); i-- > 0;) {
+      taps[i] = call.indices().constant(rest % axes[i].taps.constant());
+      rest /= axes[i].taps.constant();
+    }
+    visit(taps);
+  }
+}
+
+std::vector<Index> tap_position(std::span<const WindowAxis> axes, std::span<const Index> position,
+                                std::span<const Index> taps) {
+  std::vector<Index> other(position.begin(), position.end());
+  const size_t first = position.size() - axes.size();
+  for (size_t i = 0; i < axes.size(); ++i)
+    other[first + i] = axes[i].position(position[first + i], taps[i]);
+  return other;
+}
+
+Expr is_inside(std::span<const WindowAxis> axes, std::span<const Index> position,
+               std::span<const Index> taps) {
+  const size_t first = position.size() - axes.size();
+  Expr inside = axes[0].is_inside(position[first], taps[0]);
+  for (size_t i = 1; i < axes.size(); ++i)
+    inside = conjunction(inside, axes[i].is_inside(position[first + i], taps[i]));
+  return inside;
+}
+
+void set_window_sum(OpCall& call, std::span<const WindowAxis> axes,
                     const std::function<Expr(std::span<const Index> other)>& term,
                     const std::function<Expr(std::span<const Index> position, Expr sum)>& finish) {
-  IndexContext& indices = call.indices();
-  if (is_unrolled(rows, columns)) {
+  if (is_unrolled(axes)) {
     set_pointwise(call, 0, [&](std::span<const Index> p) {
       Expr sum;
-      for (int64_t i = 0; i < rows.taps.constant(); ++i) {
-        for (int64_t j = 0; j < columns.taps.constant(); ++j) {
-          const Expr value =
-              term_at(call, rows, columns, p, indices.constant(i), indices.constant(j), term);
-          sum = sum.valid() ? sum + value : value;
-        }
-      }
+      for_each_tap(call, axes, [&](std::span<const Index> taps) {
+        const Expr value = term_at(call, axes, p, taps, term);
+        sum = sum.valid() ? sum + value : value;
+      });
       return finish(p, sum);
     });
     return;
   }
   std::vector<Index> sizes = call.result().sizes;
   const size_t rank = sizes.size();
-  sizes.push_back(rows.taps);
-  sizes.push_back(columns.taps);
-  const std::array<size_t, 2> window = {rank, rank + 1};
+  std::vector<size_t> window;
+  for (const WindowAxis& axis : axes) {
+    window.push_back(sizes.size());
+    sizes.push_back(axis.taps);
+  }
   const TensorValue sum =
       call.reduce(ReductionKind::kSum, sizes, window, false, [&](std::span<const Index> p) {
-        return term_at(call, rows, columns, p.first(rank), p[rank], p[rank + 1], term);
+        return term_at(call, axes, p.first(rank), p.subspan(rank), term);
       });
   set_pointwise(call, 0, [&](std::span<const Index> p) { return finish(p, call.load(sum, p)); });
 }

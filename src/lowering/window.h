@@ -1,9 +1,10 @@
 // Sums over windows: pools and their gradients. For every position the window is a box of taps on
-// two axes of another tensor, some of which may lie outside of it.
+// the last axes of another tensor, some of which may lie outside of it.
 #pragma once
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "lowering/lowering.h"
 
@@ -28,11 +29,24 @@ Index larger(Index a, Index b);
 
 // Windows with at most this many taps are written out, larger ones are loops.
 constexpr int64_t kUnrolledTaps = 25;
-bool is_unrolled(const WindowAxis& rows, const WindowAxis& columns);
+bool is_unrolled(std::span<const WindowAxis> axes);
+
+// The taps of all axes, one for each.
+using TapVisitor = std::function<void(std::span<const Index> taps)>;
+// Every tap of unrolled windows, those of the last axis fastest.
+void for_each_tap(OpCall& call, std::span<const WindowAxis> axes, const TapVisitor& visit);
+
+// Where taps are in the other tensor, of which the axes are the last dimensions; all others are
+// shared.
+std::vector<Index> tap_position(std::span<const WindowAxis> axes, std::span<const Index> position,
+                                std::span<const Index> taps);
+// Whether it is inside.
+Expr is_inside(std::span<const WindowAxis> axes, std::span<const Index> position,
+               std::span<const Index> taps);
 
 // Sets result 0 to finish(position, sum), where sum adds up term(position in the other tensor)
-// over the taps inside. The axes are the last two dimensions; all others are shared.
-void set_window_sum(OpCall& call, const WindowAxis& rows, const WindowAxis& columns,
+// over the taps inside.
+void set_window_sum(OpCall& call, std::span<const WindowAxis> axes,
                     const std::function<Expr(std::span<const Index> other)>& term,
                     const std::function<Expr(std::span<const Index> position, Expr sum)>& finish);
 

@@ -47,6 +47,7 @@ using CudaAddress = uint64_t;  // CUdeviceptr
   X(copy_to_device, cuMemcpyHtoDAsync_v2,                                                          \
     CudaStatus(CudaAddress, const void*, size_t bytes, CudaStream))                                \
   X(stream_synchronize, cuStreamSynchronize, CudaStatus(CudaStream))                               \
+  X(stream_is_capturing, cuStreamIsCapturing, CudaStatus(CudaStream, int* status))                 \
   X(error_name, cuGetErrorName, CudaStatus(CudaStatus, const char**))                              \
   X(error_string, cuGetErrorString, CudaStatus(CudaStatus, const char**))
 

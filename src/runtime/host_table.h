@@ -4,6 +4,7 @@
 #include <litz/artifact.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "support/dtype.h"
 
@@ -23,9 +24,9 @@ LitzHost make_host_table(Run* run) {
           .parallel_for = Run::parallel_for,
           .num_threads = Run::num_threads,
           .fail = Run::fail,
+          .copy = Run::copy,
           .launch = nullptr,
-          .constant = nullptr,
-          .copy = nullptr};
+          .constant = nullptr};
 }
 
 // Bytes from the first element to the end of the last one.
@@ -36,6 +37,26 @@ inline int64_t storage_bytes(const LitzTensor& tensor) {
     last += (tensor.sizes[d] - 1) * tensor.strides[d];
   }
   return (last + 1) * size_of(static_cast<DType>(tensor.dtype));
+}
+
+// Copies element by element, whatever the strides.
+inline void copy_elements(const LitzTensor& from, const LitzTensor& to) {
+  const int64_t bytes = size_of(static_cast<DType>(from.dtype));
+  const auto copy = [&](const auto& self, const char* source, char* target, int32_t d) -> void {
+    if (d == from.ndim) {
+      std::memcpy(target, source, static_cast<size_t>(bytes));
+      return;
+    }
+    const bool row = d + 1 == from.ndim && from.strides[d] == 1 && to.strides[d] == 1;
+    if (row) {
+      std::memcpy(target, source, static_cast<size_t>(from.sizes[d] * bytes));
+      return;
+    }
+    for (int64_t i = 0; i < from.sizes[d]; ++i) {
+      self(self, source + i * from.strides[d] * bytes, target + i * to.strides[d] * bytes, d + 1);
+    }
+  };
+  copy(copy, static_cast<const char*>(from.data), static_cast<char*>(to.data), 0);
 }
 
 }  // namespace litz

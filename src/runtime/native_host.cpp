@@ -55,6 +55,11 @@ int NativeRun::call(void* self, int32_t op, const LitzValue*, int32_t, LitzValue
   return LITZ_UNSUPPORTED;
 }
 
+int NativeRun::copy(void*, const LitzTensor* from, LitzTensor* to) {
+  copy_elements(*from, *to);
+  return LITZ_OK;
+}
+
 void NativeRun::parallel_for(void* self, int64_t begin, int64_t end, int64_t grain,
                              LitzRangeBody body, void* state) {
   ThreadPool& threads = static_cast<NativeRun*>(self)->threads_;

@@ -31,6 +31,7 @@ class NativeRun {
   static int view(void* self, const LitzTensor* base, LitzTensor* view);
   static int call(void* self, int32_t op, const LitzValue* args, int32_t num_args,
                   LitzValue* results, int32_t num_results);
+  static int copy(void* self, const LitzTensor* from, LitzTensor* to);
   static void parallel_for(void* self, int64_t begin, int64_t end, int64_t grain,
                            LitzRangeBody body, void* state);
   static int32_t num_threads(void* self);

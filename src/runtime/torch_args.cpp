@@ -244,7 +244,7 @@ std::string deliver_tensor(const TorchApi& api, const TorchDevice& device, Torch
   }
   if (result->kind != LITZ_TENSOR) {
     api.delete_tensor(tensor);
-    return "the op returned a tensor where the graph expects none";
+    return {};
   }
   LitzTensor& target = *result->u.result;
   LitzTensor found{};

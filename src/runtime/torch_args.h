@@ -68,8 +68,8 @@ bool pack(const TorchApi& api, const TorchType& type, const LitzValue& value,
 void discard(const TorchApi& api, const TorchType& type, TorchStack entry);
 
 // Gives the caller of a library op its result. Takes over `tensor`, a new reference: copies it into
-// memory on `device` that the caller named, or passes it on; an undefined tensor becomes LITZ_NONE.
-// Returns an empty string, or why it cannot be done.
+// memory on `device` that the caller named, passes it on, or drops it where the caller wants none;
+// an undefined tensor becomes LITZ_NONE. Returns an empty string, or why it cannot be done.
 std::string deliver_tensor(const TorchApi& api, const TorchDevice& device, TorchTensor tensor,
                            LitzValue* result);
 

@@ -63,9 +63,10 @@ std::shared_ptr<const CudaDriver> TorchEnvironment::cuda_driver() {
 }
 
 TorchHost::TorchHost(std::shared_ptr<TorchEnvironment> environment, const LitzArtifact& artifact,
-                     const std::vector<TorchOpTypes>& types, const std::string& device)
+                     const std::vector<TorchOpTypes>& types, const std::string& device,
+                     bool has_backend)
     : environment_(std::move(environment)) {
-  load_kernels(artifact, device);
+  load_kernels(artifact, device, has_backend);
   if (types.size() != static_cast<size_t>(artifact.num_extern_ops)) {
     throw UserError("the graph calls " + std::to_string(artifact.num_extern_ops) +
                     " library ops, " + std::to_string(types.size()) + " were described");
@@ -86,13 +87,14 @@ TorchHost::TorchHost(std::shared_ptr<TorchEnvironment> environment, const LitzAr
   }
 }
 
-void TorchHost::load_kernels(const LitzArtifact& artifact, const std::string& device) {
+void TorchHost::load_kernels(const LitzArtifact& artifact, const std::string& device,
+                             bool has_backend) {
   const TorchApi& api = environment_->api;
   const std::optional<TorchDevice> parsed = api.device(device);
   if (!parsed) throw UserError("graphs do not run on the device " + device);
   device_ = *parsed;
   if (device_.type == api.cpu) {
-    if (artifact.device_code == nullptr) return;
+    if (artifact.device_code == nullptr || has_backend) return;
     throw UserError("the graph was compiled for a device (" +
                     std::string(artifact.device_code->target) + "), not for the CPU");
   }
@@ -134,7 +136,6 @@ TorchRun::~TorchRun() {
 void TorchRun::enter_device() {
   table_.launch = launch;
   table_.constant = constant;
-  table_.copy = copy;
   const int32_t index = host_.device_.index;
   if (api_.cuda_create_guard(index, &guard_) != 0) {
     guard_ = nullptr;
@@ -152,7 +153,8 @@ int TorchRun::out_of_memory(int64_t bytes) {
   // torch tells what the device's memory is used for.
   if (host_.is_cuda()) message_ = api_.last_error();
   if (!host_.is_cuda() || message_.empty()) {
-    message_ = "no memory for " + std::to_string(bytes) + " bytes";
+    message_ = "no memory for " + std::to_string(bytes) + " bytes (" + std::to_string(bytes >> 30) +
+               " GiB)";
   }
   return LITZ_OUT_OF_MEMORY;
 }
@@ -307,7 +309,7 @@ int TorchRun::copy(void* self, const LitzTensor* from, LitzTensor* to) {
   if (source != nullptr && target != nullptr && run.api_.copy(target, source, 0) == 0) {
     return LITZ_OK;
   }
-  run.message_ = "a copy on the device failed: " + run.api_.last_error();
+  run.message_ = "a copy failed: " + run.api_.last_error();
   return LITZ_ERROR;
 }
 

@@ -69,9 +69,11 @@ struct TorchEnvironment {
 class TorchHost {
  public:
   // One entry of `types` for each extern op. `device` is "cpu" or "cuda:0". The artifact must
-  // outlive this. Throws UserError where the device cannot be used.
+  // outlive this. `has_backend`: its kernels are launched by somebody else (backend_run.h). Throws
+  // UserError where the device cannot be used.
   TorchHost(std::shared_ptr<TorchEnvironment> environment, const LitzArtifact& artifact,
-            const std::vector<TorchOpTypes>& types, const std::string& device = "cpu");
+            const std::vector<TorchOpTypes>& types, const std::string& device = "cpu",
+            bool has_backend = false);
 
   TorchEnvironment& environment() const { return *environment_; }
   const TorchDevice& device() const { return device_; }
@@ -89,7 +91,7 @@ class TorchHost {
     std::vector<TorchType> arguments;
     std::vector<TorchType> returns;
   };
-  void load_kernels(const LitzArtifact& artifact, const std::string& device);
+  void load_kernels(const LitzArtifact& artifact, const std::string& device, bool has_backend);
 
   std::shared_ptr<TorchEnvironment> environment_;
   TorchDevice device_;

@@ -62,7 +62,7 @@ CallOutcome deliver_new(const TorchApi& api, const TorchDevice& device, TorchTen
 template <class Compute>
 CallOutcome multiply(const TorchApi& api, const LitzTensor& left, const LitzTensor& right,
                      LitzValue* result, TorchTemporaries& temporaries, Compute compute) {
-  if (result->u.result->data != nullptr) {
+  if (result->kind == LITZ_TENSOR && result->u.result->data != nullptr) {
     const TorchTensor out = temporaries.handle(*result->u.result);
     return out != nullptr && compute(out) == 0 ? CallOutcome::kDone : CallOutcome::kFailed;
   }

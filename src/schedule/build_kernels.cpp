@@ -305,7 +305,7 @@ Kernel build_scan(const Program& program, const FusionGroup& group,
   KernelBuilder builder(program, group.outer, group.inner);
   builder.add_origins(id, absorbed);
   KernelReduction reduction;
-  reduction.kind = op.kind == ScanKind::kSum ? ReductionKind::kSum : ReductionKind::kProd;
+  reduction.kind = reduction_of(op.kind);
   reduction.value = builder.rewrite(op.value, {});
   reduction.running = true;
   const uint32_t number = builder.add_reduction(std::move(reduction));

@@ -8,7 +8,8 @@
 
 namespace litz {
 
-std::vector<GroupId> order_groups(const Program& program, const FusionResult& fusion) {
+std::vector<GroupId> order_groups(const Program& program, const FusionResult& fusion,
+                                  bool free_memory_early) {
   const uint32_t count = static_cast<uint32_t>(fusion.groups.size());
   IdVector<GroupId, std::vector<GroupId>> successors;
   IdVector<GroupId, uint32_t> waiting;
@@ -48,7 +49,8 @@ std::vector<GroupId> order_groups(const Program& program, const FusionResult& fu
   // A group that only frees memory runs at once; the others in program order.
   const auto priority = [&](GroupId g) {
     const FusionGroup& group = fusion.groups[g];
-    const bool frees = group.kind == FusionGroup::Kind::kLoops && !reads[g].empty() &&
+    const bool frees = free_memory_early && group.kind == FusionGroup::Kind::kLoops &&
+                       !reads[g].empty() &&
                        std::all_of(reads[g].begin(), reads[g].end(), [&](BufferId buffer) {
                          return readers_left[buffer] == 1 && fusion.group_of_buffer[buffer].valid();
                        });

@@ -78,6 +78,7 @@ std::string to_string(const Plan& plan) {
               "\n";
     }
   }
+  if (plan.storage.empty()) return text;
   for (uint32_t i = 0; i < plan.program->buffers().size(); ++i) {
     text += "buffer " + plan.program->buffer(BufferId(i)).name + ": " +
             storage_text(plan.storage[BufferId(i)]) + "\n";

@@ -1,5 +1,5 @@
 // A plan as text, for people: kernels with their loops and stages, steps in order, and where every
-// buffer lives.
+// buffer lives; before plan_memory, without the last.
 #pragma once
 
 #include <string>

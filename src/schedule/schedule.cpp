@@ -1,111 +1,102 @@
 #include "schedule/schedule.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "schedule/build_kernels.h"
 #include "schedule/eliminate_dead_operations.h"
-#include "schedule/expr_cost.h"
 #include "schedule/fuse_loops.h"
 #include "schedule/inline_producers.h"
+#include "schedule/needed_buffers.h"
 #include "schedule/order_groups.h"
 #include "schedule/plan_memory.h"
+#include "schedule/schedule_steps.h"
 
 namespace litz {
 namespace {
 
-bool may_be_empty(const LoopNest& loops) {
-  return std::any_of(loops.extents.begin(), loops.extents.end(),
-                     [](Index extent) { return extent.range().lo < 1; });
+std::vector<OperationId> all_operations(const Program& program) {
+  std::vector<OperationId> all;
+  for (uint32_t i = 0; i < program.operations().size(); ++i) all.emplace_back(i);
+  return all;
 }
 
-// Whether all that the operation reads is computed where it shares a kernel with those who make it.
-bool computes_what_it_reads(const Operation& operation) {
-  if (const auto* op = std::get_if<Reduction>(&operation.v)) {
-    if (may_be_empty(op->loops) || may_be_empty(op->reduction)) return false;
-  } else if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
-    if (may_be_empty(op->loops)) return false;
-  }
-  bool masked = false;
-  visit_postorder(expressions(operation),
-                  [&](Expr e) { masked = masked || e.op() == ExprOp::kMasked; });
-  return !masked;
+void inline_step(ScheduleState& state, const ScheduleOptions& options) {
+  if (!options.inline_producers) return;
+  InlinedProgram inlined = inline_producers(*state.program);
+  state.program = std::make_shared<Program>(std::move(inlined.program));
+  state.absorbed = std::move(inlined.absorbed);
+  state.operations = all_operations(*state.program);
 }
 
-// Results with checks that nobody computes for all elements unless they are stored.
-void add_unfinished_checks(const Program& program, const std::vector<OperationId>& operations,
-                           std::vector<bool>& needed) {
-  std::vector<OperationId> checking;
-  for (OperationId id : operations) {
-    if (has_checks(program.operations()[id])) checking.push_back(id);
-  }
-  if (checking.empty()) return;
-  std::vector<bool> computed(program.buffers().size(), false);
-  for (OperationId id : operations) {
-    const Operation& operation = program.operations()[id];
-    if (!computes_what_it_reads(operation)) continue;
-    for (BufferId read : buffers_read(operation)) computed[read.value] = true;
-  }
-  for (OperationId id : checking) {
-    for (BufferId written : buffers_written(program.operations()[id])) {
-      if (!computed[written.value]) needed[written.value] = true;
-    }
-  }
+void eliminate_step(ScheduleState& state, const ScheduleOptions&) {
+  state.operations = live_operations(*state.program, state.absorbed);
 }
 
-// Buffers that have to be in memory.
-std::vector<bool> needed_buffers(const Program& program, const std::vector<OperationId>& operations,
-                                 const FusionResult& fusion) {
-  std::vector<bool> needed(program.buffers().size(), false);
-  for (const ProgramOutput& output : program.outputs) {
-    if (const auto* view = std::get_if<BufferView>(&output.v)) needed[view->buffer.value] = true;
-  }
-  for (uint32_t i = 0; i < program.buffers().size(); ++i) {
-    if (program.buffer(BufferId(i)).kind == BufferKind::kInput) needed[i] = true;
-  }
-  IdVector<OperationId, GroupId> group_of_operation;
-  group_of_operation.resize(program.operations().size());
-  for (uint32_t i = 0; i < fusion.groups.size(); ++i) {
-    for (const GroupMember& member : fusion.groups[GroupId(i)].members)
-      group_of_operation[member.operation] = GroupId(i);
-  }
-  for (OperationId id : operations) {
-    for (BufferId read : buffers_read(program.operations()[id])) {
-      if (fusion.group_of_buffer[read] != group_of_operation[id]) needed[read.value] = true;
-    }
-  }
-  add_unfinished_checks(program, operations, needed);
-  return needed;
+void fuse_step(ScheduleState& state, const ScheduleOptions& options) {
+  state.fusion = fuse_loops(*state.program, state.operations, options);
 }
 
-}  // namespace
+void order_step(ScheduleState& state, const ScheduleOptions& options) {
+  state.order = order_groups(*state.program, *state.fusion, options.order_groups);
+}
 
-Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOptions& options) {
-  AbsorbedOperations absorbed;
-  absorbed.resize(program->operations().size());
-  if (options.inline_producers) {
-    InlinedProgram inlined = inline_producers(*program);
-    program = std::make_shared<Program>(std::move(inlined.program));
-    absorbed = std::move(inlined.absorbed);
-  }
-  const std::vector<OperationId> operations = live_operations(*program, absorbed);
-  FusionResult fusion = fuse_loops(*program, operations, options);
-  const std::vector<bool> needed = needed_buffers(*program, operations, fusion);
-
-  Plan plan;
-  plan.program = program;
-  plan.not_fused = std::move(fusion.not_fused);
-  for (GroupId g : order_groups(*program, fusion)) {
+void build_step(ScheduleState& state, const ScheduleOptions&) {
+  const FusionResult& fusion = *state.fusion;
+  const std::vector<bool> needed = needed_buffers(*state.program, state.operations, fusion);
+  Plan& plan = state.plan.emplace();
+  plan.program = state.program;
+  plan.not_fused = fusion.not_fused;
+  for (GroupId g : state.order) {
     const FusionGroup& group = fusion.groups[g];
     if (group.kind == FusionGroup::Kind::kExtern) {
       plan.steps.push_back({group.members[0].operation});
       continue;
     }
-    for (Kernel& kernel : build_kernels(*program, group, needed, absorbed)) {
+    for (Kernel& kernel : build_kernels(*state.program, group, needed, state.absorbed)) {
       plan.steps.push_back({plan.kernels.push_back(std::move(kernel))});
     }
   }
-  plan_memory(plan, options.reuse_memory);
-  return plan;
+}
+
+void memory_step(ScheduleState& state, const ScheduleOptions& options) {
+  plan_memory(*state.plan, options.reuse_memory);
+}
+
+constexpr ScheduleStep kSteps[] = {
+    {"inline_producers", "Computes cheap values where they are used.",
+     "inline_producers=false: every value is computed once", inline_step},
+    // What was inlined everywhere is dead; the steps that follow count on loops that are walked.
+    {"eliminate_dead_operations", "Leaves out what nobody reads and loops without elements.", "",
+     eliminate_step},
+    {"fuse_loops", "Lets operations share kernels.", "fuse=false: a kernel for each operation",
+     fuse_step},
+    {"order_groups", "Lets kernels that free memory run first.",
+     "order_groups=false: the order of the program", order_step},
+    {"build_kernels", "Turns groups into kernels of loops and stages.", "", build_step},
+    {"plan_memory", "Lays buffers into one workspace, where they share bytes.",
+     "reuse_memory=false: bytes of its own for each buffer", memory_step},
+};
+
+}  // namespace
+
+ScheduleState::ScheduleState(std::shared_ptr<const Program> unscheduled)
+    : program(std::move(unscheduled)), operations(all_operations(*program)) {
+  absorbed.resize(program->operations().size());
+}
+
+std::span<const ScheduleStep> schedule_steps() { return kSteps; }
+
+const ScheduleStep* find_schedule_step(std::string_view name) {
+  for (const ScheduleStep& step : kSteps) {
+    if (step.name == name) return &step;
+  }
+  return nullptr;
+}
+
+Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOptions& options) {
+  ScheduleState state(std::move(program));
+  for (const ScheduleStep& step : kSteps) step.run(state, options);
+  return std::move(*state.plan);
 }
 
 }  // namespace litz

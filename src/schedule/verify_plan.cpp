@@ -16,7 +16,7 @@
 //   S7   A buffer is in memory when a step reads it: an input, a constant, or written by a step
 //        before.
 //   S8   A buffer that a step reads or writes has a storage of the kind that fits it; an output of
-//        the program is written.
+//        the program is written unless it has no elements.
 // Memory
 //   S9   Buffers of the workspace that are alive in one step share no bytes, except that a kernel
 //        without reductions may write an element over the one that it alone reads there, of an
@@ -43,7 +43,7 @@ class Verifier {
       check_kernel(plan_.kernels[KernelId(i)]);
     }
     check_steps();
-    if (faults_.empty()) check_memory();
+    if (faults_.empty() && has_storage()) check_memory();
     return std::move(faults_);
   }
 
@@ -51,6 +51,11 @@ class Verifier {
   void require(bool condition, int number, const std::string& message) {
     if (!condition)
       faults_.push_back("S" + std::to_string(number) + ": " + where_ + ": " + message);
+  }
+  bool has_storage() const { return plan_.storage.size() == program_.buffers().size(); }
+  bool has_no_elements(BufferId id) const {
+    const std::vector<Index>& sizes = program_.buffer(id).sizes;
+    return std::any_of(sizes.begin(), sizes.end(), [](Index size) { return size.is_constant(0); });
   }
   const std::string& name(BufferId id) const { return program_.buffer(id).name; }
 
@@ -195,7 +200,7 @@ class Verifier {
       if (view == nullptr) continue;
       const BufferKind kind = program_.buffer(view->buffer).kind;
       require(kind == BufferKind::kInput || kind == BufferKind::kConstant ||
-                  written[view->buffer.value],
+                  written[view->buffer.value] || has_no_elements(view->buffer),
               8, "output " + name(view->buffer) + " is never written");
     }
   }
@@ -203,6 +208,7 @@ class Verifier {
   void touch(BufferId id, uint32_t step) {
     first_[id.value] = std::min(first_[id.value], step);
     last_[id.value] = std::max(last_[id.value], step);
+    if (!has_storage()) return;
     const Storage::Kind kind = plan_.storage[id].kind;
     bool fits = false;
     switch (program_.buffer(id).kind) {

@@ -1,5 +1,6 @@
 // Checks a Plan against the invariants that code generation and the artifact rely on. They are
-// listed, with their numbers, at the top of schedule/verify_plan.cpp.
+// listed, with their numbers, at the top of schedule/verify_plan.cpp. A plan without storage, as
+// it is before plan_memory, is checked up to S7.
 #pragma once
 
 #include <string>

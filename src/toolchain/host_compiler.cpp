@@ -69,10 +69,20 @@ BuildStatus status_of(const ProcessResult& process, BuildStatus when_rejected) {
   return when_rejected;
 }
 
+// Overrides the level. With it g++ leaves out the passes that were seen to fail, combining
+// instructions for one, which dies of sign extensions under a mask of AVX-512 (g++ 12 to 14).
+constexpr const char* kSafeLevel = "-Og";
+
 void fail(BuildResult& result, BuildStatus status, const std::string& message) {
   result.status = status;
   if (!result.log.empty() && result.log.back() != '\n') result.log += '\n';
   result.log += message + "\n";
+}
+
+// Whether a compiler died of a fault of its own, in the words of g++ and clang.
+bool names_compiler_fault(const std::string& log) {
+  return log.find("internal compiler error") != std::string::npos ||
+         log.find("PLEASE submit a bug report") != std::string::npos;
 }
 
 // Moves a file to where it is wanted, in one step seen from there. Returns 0 or an errno.
@@ -290,6 +300,13 @@ bool HostCompiler::compile(const SharedLibraryJob& job, const std::string& work_
     }
   }
   if (!failed) return true;
+  const bool is_safe = !job.compiler_flags.empty() && job.compiler_flags.back() == kSafeLevel;
+  if (!is_safe && names_compiler_fault(result.log)) {
+    result.log += "a fault of the compiler; again with " + std::string(kSafeLevel) + "\n";
+    SharedLibraryJob again = job;
+    again.compiler_flags.push_back(kSafeLevel);
+    return compile(again, work_dir, deadline, result);
+  }
   fail(result, status_of(*failed, BuildStatus::kCompilerFailed),
        path_ + " " + describe_end(*failed) + " while compiling " + failed_unit->name);
   return false;

@@ -17,6 +17,7 @@
 
 #include "driver/environment.h"
 #include "passes/pipeline.h"
+#include "schedule/schedule_steps.h"
 #include "support/error.h"
 #include "tools/opt_steps.h"
 #include "tools/pattern_run.h"
@@ -54,8 +55,14 @@ void write_result(const State& state, const std::string& path) {
 }
 
 void list_passes() {
+  std::cout << "Graph passes, off with --option disable_passes=NAME:\n";
   for (const GraphPass& pass : graph_passes())
-    std::cout << pass.name << "\n    " << pass.doc << "\n";
+    std::cout << "  " << pass.name << "\n      " << pass.doc << "\n";
+  std::cout << "Steps of the scheduler:\n";
+  for (const ScheduleStep& step : schedule_steps()) {
+    std::cout << "  " << step.name << "\n      " << step.doc << "\n";
+    if (!step.without.empty()) std::cout << "      --option " << step.without << "\n";
+  }
 }
 
 Options read_options(const std::vector<std::string>& settings) {
@@ -68,6 +75,8 @@ Options read_options(const std::vector<std::string>& settings) {
     const std::string name = setting.substr(0, equals);
     given[name] = parse_option(name, setting.substr(equals + 1));
   }
+  if (const std::string warning = unknown_variables_warning(environment_names()); !warning.empty())
+    std::cerr << "litz-opt: warning: " << warning << "\n";
   return make_options(given, environment_variable);
 }
 
@@ -95,7 +104,8 @@ int run(int argc, char** argv) {
       ->take_all()
       ->type_name("NAME=VALUE");
   bool list = false;
-  app.add_flag("--list-passes", list, "List the graph passes and leave");
+  app.add_flag("--list-passes", list,
+               "List the graph passes and the steps of the scheduler, and leave");
 
   const std::span<const OptStep> all = opt_steps();
   std::vector<std::vector<std::string>> values(all.size());

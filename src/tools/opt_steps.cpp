@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "codegen/cuda/cuda_artifact.h"
+#include "codegen/simt/table_dialect.h"
 #include "codegen/triton/triton_program.h"
 #include "driver/compile.h"
 #include "driver/interpreted_graph.h"
@@ -15,9 +16,12 @@
 #include "ir/print_program.h"
 #include "ir/verify_program.h"
 #include "passes/pipeline.h"
+#include "runtime/backend_plugin.h"
 #include "runtime/loaded_artifact.h"
 #include "schedule/print_plan.h"
+#include "schedule/schedule_steps.h"
 #include "schedule/verify_plan.h"
+#include "schedule/verify_schedule.h"
 #include "support/error.h"
 #include "tools/pattern_run.h"
 
@@ -58,13 +62,38 @@ State schedule(const State& state, const std::string&, const Options& options) {
   return schedule_program(std::make_shared<Program>(program), schedule_options(options));
 }
 
+Text emit_for_backend(const Plan& plan, const std::string& path) {
+  const auto plugin = BackendPlugin::load(path);
+  const TableDialect dialect(*plugin->table().dialect, "");
+  const SimtProgram program =
+      print_simt_program(plan, dialect, read_heuristics(plugin->table(), nullptr));
+  if (!program.unsupported.empty()) throw UserError(program.unsupported);
+  return {program.text};
+}
+
+State schedule_to(const State& state, const std::string& name, const Options& options) {
+  const Program& program =
+      level_of<Program>(state, "--schedule-to takes a program: --lower makes it");
+  if (find_schedule_step(name) == nullptr) {
+    throw UserError("unknown step '" + name + "'; --list-passes lists them");
+  }
+  const ScheduleOptions scheduling = schedule_options(options);
+  ScheduleState unfinished(std::make_shared<Program>(program));
+  for (const ScheduleStep& step : schedule_steps()) {
+    step.run(unfinished, scheduling);
+    if (options.verify) verify_schedule(unfinished);
+    if (step.name == name) break;
+  }
+  return Text{to_string(unfinished)};
+}
+
 State emit(const State& state, const std::string& form, const Options& options) {
   const Plan& plan = level_of<Plan>(state, "--emit takes a plan: --schedule makes it");
   CppSources sources = print_cpp_artifact(plan, artifact_options(options, cpu_target(options)));
   if (form == "cpp") return sources;
   if (form == "cuda") return Text{print_cuda_program(plan).text};
   if (form == "cuda-kernels") {
-    const CudaProgram cuda = print_cuda_program(plan);
+    const SimtProgram cuda = print_cuda_program(plan);
     return Text{cuda.text.substr(cuda.kernels_begin)};
   }
   if (form == "triton" || form == "triton-kernels") {
@@ -72,10 +101,13 @@ State emit(const State& state, const std::string& form, const Options& options) 
     if (!triton) throw UserError("the plan cannot be printed as Triton; " + triton.reason());
     return Text{triton->text.substr(form == "triton" ? 0 : triton->kernels_begin)};
   }
-  if (form != "kernels")
+  if (form.starts_with("backend:")) return emit_for_backend(plan, form.substr(8));
+  if (form != "kernels") {
     throw UserError(
-        "--emit takes cpp, kernels, cuda, cuda-kernels, triton or triton-kernels, not '" + form +
-        "'");
+        "--emit takes cpp, kernels, cuda, cuda-kernels, triton, triton-kernels or backend:LIBRARY, "
+        "not '" +
+        form + "'");
+  }
   Text kernels;
   for (const CppSource& unit : sources.units) {
     kernels.text += unit.text.substr(unit.kernels_begin, unit.kernels_end - unit.kernels_begin);
@@ -110,9 +142,12 @@ constexpr OptStep kSteps[] = {
     {"--verify", nullptr, "Check the invariants of a graph, a program or a plan", verify},
     {"--lower", nullptr, "Graph to program", lower},
     {"--schedule", nullptr, "Program to plan", schedule},
+    {"--schedule-to", "STEP", "Program to what stands after one step of the scheduler",
+     schedule_to},
     {"--emit", "FORM",
-     "Plan to C++: cpp is all of it, kernels the kernels alone; cuda, cuda-kernels, triton and "
-     "triton-kernels for a GPU",
+     "Plan to C++: cpp is all of it, kernels the kernels alone; cuda, cuda-kernels, triton "
+     "and triton-kernels for a GPU; "
+     "backend:LIBRARY what a backend outside Litz compiles",
      emit},
     {"--compile", nullptr, "Graph to shared library, as the driver does it, passes included",
      compile},

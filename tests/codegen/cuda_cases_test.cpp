@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "../lowering/case_file.h"
 #include "codegen/cuda/cuda_artifact.h"
 #include "graph/parse_graph.h"
 #include "lowering/lowering.h"
@@ -16,27 +16,6 @@
 
 namespace litz {
 namespace {
-
-struct Case {
-  std::string name;
-  std::string graph;
-};
-
-std::vector<Case> read_cases(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::vector<Case> cases;
-  bool inside = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("case ")) {
-      cases.push_back({line.substr(5), {}});
-    } else if (line.starts_with("graph(")) {
-      inside = true;
-    }
-    if (inside) cases.back().graph += line + "\n";
-    if (line == "}") inside = false;
-  }
-  return cases;
-}
 
 std::string device_source(const std::string& graph) {
   const LoweringResult lowered = lower_graph(parse_graph(graph), LoweringOptions{});
@@ -50,11 +29,11 @@ class CudaCases : public testing::TestWithParam<std::string> {};
 TEST_P(CudaCases, KernelsCompile) {
   const Result<Nvrtc> nvrtc = Nvrtc::find({{LITZ_TEST_NVRTC_FOLDER}});
   ASSERT_TRUE(nvrtc) << nvrtc.reason();
-  const std::vector<Case> cases =
+  const std::vector<LoweringCase> cases =
       read_cases(std::filesystem::path(LITZ_TEST_CASES) / (GetParam() + ".txt"));
   ASSERT_FALSE(cases.empty());
   size_t number = 0;
-  for (const Case& c : cases) {
+  for (const LoweringCase& c : cases) {
     const std::string arch = number++ % 8 == 0 ? "sm_75" : "sm_90";
     const Nvrtc::Image image =
         nvrtc->compile(device_source(c.graph), "kernels.cu", arch, {"--std=c++17", "--fmad=false"});

@@ -1,5 +1,5 @@
 // Errors of the prelude's float functions in units in the last place, against libm in the next
-// wider type. With LITZ_ULP_TABLE set it also prints the table of docs/numerics.md.
+// wider type. With LITZ_TEST_ULP_TABLE set it also prints the table of docs/numerics.md.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -212,7 +212,7 @@ void check_dtype(const PreludeTarget& target, DType dtype) {
   const Library library(prelude.text() + kernels, target);
   const std::vector<T> x = sweep(T());
   const std::vector<T> y = partners(x);
-  const bool table = std::getenv("LITZ_ULP_TABLE") != nullptr;
+  const bool table = std::getenv("LITZ_TEST_ULP_TABLE") != nullptr;
   for (size_t i = 0; i < names.size(); ++i) {
     const Row& row = kRows[i];
     const bool f32 = dtype == DType::kFloat32;

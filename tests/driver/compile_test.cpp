@@ -11,7 +11,9 @@
 #include "graph/parse_graph.h"
 #include "graph/print_graph.h"
 #include "ir/parse_program.h"
+#include "passes/pipeline.h"
 #include "runtime/loaded_artifact.h"
+#include "schedule/schedule_steps.h"
 #include "support/error.h"
 #include "toolchain/target.h"
 
@@ -168,10 +170,15 @@ TEST_F(CompileTest, TheTraceHasEveryStageInOrder) {
   for (const auto& file : fs::directory_iterator(folder_ / "trace" / "graph0")) {
     names.insert(file.path().filename().string());
   }
-  const std::set<std::string> expected = {"00_graph.litz",   "01_graph_after_remove_noops.litz",
-                                          "02_program.litz", "03_plan.txt",
-                                          "04_graph.cpp",    "05_build.log",
-                                          "06_report.json"};
+  const std::set<std::string> expected = {"00_graph.litz",
+                                          "01_graph_after_remove_noops.litz",
+                                          "02_program.litz",
+                                          "03_groups_after_fuse_loops.txt",
+                                          "04_plan_after_build_kernels.txt",
+                                          "05_plan.txt",
+                                          "06_graph.cpp",
+                                          "07_build.log",
+                                          "08_report.json"};
   EXPECT_EQ(names, expected);
   // Levels read back.
   const fs::path traced = folder_ / "trace" / "graph0";
@@ -179,6 +186,12 @@ TEST_F(CompileTest, TheTraceHasEveryStageInOrder) {
   EXPECT_EQ(parse_program(read(traced / "02_program.litz")).outputs.size(), 1u);
   compile(kGraph);
   EXPECT_TRUE(fs::exists(folder_ / "trace" / "graph1")) << "each compilation has its own folder";
+}
+
+TEST_F(CompileTest, EveryPassAndStepIsTimed) {
+  const auto timings = nlohmann::json::parse(compile(kGraph).info)["timings"];
+  for (const GraphPass& pass : graph_passes()) EXPECT_TRUE(timings.contains(pass.name));
+  for (const ScheduleStep& step : schedule_steps()) EXPECT_TRUE(timings.contains(step.name));
 }
 
 TEST_F(CompileTest, APassThatIsSwitchedOffDoesNotRun) {

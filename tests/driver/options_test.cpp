@@ -70,6 +70,19 @@ TEST(Options, AnIntIsAFloatWhereAFloatIsAsked) {
             3.0);
 }
 
+TEST(Options, VariablesThatLitzDoesNotKnowAreNamed) {
+  EXPECT_EQ(unknown_variables_warning({}), "");
+  EXPECT_EQ(unknown_variables_warning({"PATH", "LITZ_DEBUG", "LITZ_VENV", "LITZ_TEST_ZIG"}), "");
+  EXPECT_EQ(unknown_variables_warning({"LITZ_TRAEC", "LITZ_CAHCE", "LITZ_JOBS"}),
+            "the environment sets variables that Litz does not know; LITZ_TRAEC (did you mean "
+            "LITZ_DEBUG?), LITZ_CAHCE (did you mean LITZ_CACHE?); "
+            "litz.options() lists those that it reads");
+  const std::string far = unknown_variables_warning({"LITZ_SOMETHING_ELSE_ALTOGETHER"});
+  EXPECT_EQ(far.find("did you mean"), far.npos) << far;
+  for (const OptionRow& row : option_rows())
+    EXPECT_EQ(unknown_variables_warning({std::string(row.variable)}), "");
+}
+
 TEST(Options, FaultsNameTheOptionAndWhatIsValid) {
   EXPECT_NE(
       message_of([] { make_options({{"fuze", true}}, no_variable); }).find("options are target, "),

@@ -7,6 +7,7 @@ eager or nothing was compiled.
 """
 
 import argparse
+import gc
 import sys
 import threading
 import time
@@ -421,6 +422,179 @@ def captured_in_a_cuda_graph():
     graph.replay()
     expect_equal(result, ((x @ w).relu() + 1).sum(1), rtol=1e-4, atol=1e-3)
 
+
+def recorded(function, **options):
+    return compile(function, mode="reduce-overhead", **options)
+
+
+def num_recordings():
+    return sum(graph.num_recordings for graph in gc.get_objects() if type(graph) is litz._core.CompiledGraph)
+
+
+@check
+def recordings_of_inference():
+    """Inputs at new addresses each time, results that are kept: none may be overwritten."""
+    net = torch.nn.Sequential(
+        torch.nn.Linear(40, 64), torch.nn.GELU(), torch.nn.LayerNorm(64), torch.nn.Linear(64, 10)
+    ).cuda()
+    compiled = recorded(net)
+    inputs = [randn(8, 40) for _ in range(24)]
+    with torch.no_grad():
+        results = [compiled(x) for x in inputs]
+        assert 1 <= num_recordings() <= 8, f"{num_recordings()} recordings"
+        for x, result in zip(inputs, results, strict=True):
+            expect_equal(result, net(x), rtol=1e-4, atol=1e-5)
+        kept = compiled(inputs[0])
+        wanted = net(inputs[0])
+        del results, compiled
+        torch._dynamo.reset()
+        gc.collect()
+        for _ in range(20):
+            torch.randn(8, 10, device="cuda")
+        expect_equal(kept, wanted, rtol=1e-4, atol=1e-5)
+    expect_compiled()
+
+
+@check
+def recordings_are_replayed():
+    """One launch a call, whatever the number of kernels, once addresses have settled."""
+    compiled = recorded(lambda x, w: torch.softmax(x @ w, -1) @ w.t() + x.sum())
+    x, w = randn(64, 64), randn(64, 64)
+    for _ in range(4):
+        result = compiled(x, w)
+    before = num_recordings()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]) as profile:
+        result = compiled(x, w)
+        torch.cuda.synchronize()
+    launches = [e.key for e in profile.key_averages() if "LaunchKernel" in e.key]
+    assert not launches, f"launched: {launches}"
+    assert num_recordings() == before
+    expect_equal(result, torch.softmax(x @ w, -1) @ w.t() + x.sum(), rtol=1e-3, atol=1e-3)
+
+
+@check
+def recordings_of_training():
+    torch.manual_seed(0)
+    ours, theirs = Net().cuda(), Net().cuda()
+    theirs.load_state_dict(ours.state_dict())
+    compiled = recorded(ours)
+    optimizers = [torch.optim.SGD(net.parameters(), 0.1) for net in (ours, theirs)]
+    for _ in range(8):
+        x, target = randn(32, 40), integers(32, low=0, high=10)
+        losses = []
+        for net, optimizer in zip((compiled, theirs), optimizers, strict=True):
+            optimizer.zero_grad()
+            loss = net(x, target)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach().clone())
+        expect_equal(losses[0], losses[1], rtol=1e-4, atol=1e-5)
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        expect_equal(a.grad, b.grad, rtol=1e-3, atol=1e-4)
+    assert num_recordings() >= 2
+    expect_compiled(graphs=2)
+
+
+@check
+def recordings_with_state():
+    """Buffers that the graph changes, outputs that are inputs or views of them."""
+    def step(x, state):
+        state.mul_(0.5).add_(x.sum(0))
+        return state, x.view(-1), x[1:].t(), (x + state).sum()
+
+    compiled = recorded(step)
+    ours, theirs = randn(16), None
+    theirs = ours.clone()
+    for turn in range(8):
+        x = randn(4, 16)
+        actual, wanted = compiled(x, ours), step(x, theirs)
+        assert actual[0] is ours, "another tensor than the input"
+        assert actual[1].data_ptr() == x.data_ptr(), "no view of the input"
+        expect_equal(actual, wanted, rtol=1e-4, atol=1e-4)
+        del actual
+    assert num_recordings() >= 1
+
+
+@check
+def recordings_of_random_numbers():
+    """Each replay draws new numbers, those that a run without a recording draws."""
+    function = lambda x: F.dropout(x, 0.5) + 1
+    x = torch.ones(1000, device="cuda")
+    drawn = []
+    for make in (compile, recorded):
+        compiled = make(function)
+        torch.manual_seed(5)
+        drawn.append([compiled(x).clone() for _ in range(6)])
+    for plain, replayed in zip(*drawn, strict=True):
+        expect_equal(replayed, plain)
+    assert not torch.equal(drawn[1][4], drawn[1][5])
+
+
+@check
+def recordings_of_dynamic_shapes():
+    compiled = recorded(lambda x: (x * 2).sum(1) + x.shape[0])
+    for size in (4, 9, 4, 9, 9, 4, 6, 9):
+        x = randn(size, 30)
+        torch._dynamo.mark_dynamic(x, 0)
+        expect_equal(compiled(x), (x * 2).sum(1) + size, rtol=1e-4, atol=1e-4)
+
+
+@check
+def recordings_on_streams_and_threads():
+    compiled = recorded(lambda x, y: torch.softmax(x @ y, -1).sum(0))
+    faults = []
+
+    def work(inputs):
+        try:
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream), torch.no_grad():
+                for x, y, wanted in inputs:
+                    expect_equal(compiled(x, y), wanted, rtol=1e-4, atol=1e-4)
+                stream.synchronize()
+        except BaseException as fault:  # noqa: BLE001
+            faults.append(fault)
+
+    def inputs():
+        pairs = [(randn(32, 32), randn(32, 32)) for _ in range(12)]
+        return [(x, y, torch.softmax(x @ y, -1).sum(0)) for x, y in pairs]
+
+    work(inputs())
+    threads = [threading.Thread(target=work, args=(inputs(),)) for _ in range(4)]
+    torch.cuda.synchronize()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if faults:
+        raise faults[0]
+
+
+@check
+def recordings_inside_a_capture():
+    compiled = recorded(lambda x: (x * 2).relu().sum(1))
+    x = randn(64, 32)
+    for _ in range(4):
+        compiled(x)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = compiled(x)
+    x.copy_(randn(64, 32))
+    graph.replay()
+    expect_equal(result, (x * 2).relu().sum(1), rtol=1e-4, atol=1e-4)
+
+
+@check
+def recordings_that_cannot_be():
+    """The library waits for the device within a call: the graph runs without a recording, with one warning."""
+    compiled = recorded(lambda x: torch.linalg.cholesky(x @ x.t() + 10 * torch.eye(16, device=x.device)) * 2)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(4):
+            x = randn(16, 16)
+            wanted = torch.linalg.cholesky(x @ x.t() + 10 * torch.eye(16, device="cuda")) * 2
+            expect_equal(compiled(x), wanted, rtol=1e-3, atol=1e-3)
+    refused = [w for w in seen if "cannot be recorded" in str(w.message)]
+    assert len(refused) <= 1, f"{len(refused)} warnings"
 
 @check
 def out_of_memory():

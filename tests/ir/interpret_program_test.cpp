@@ -194,6 +194,32 @@ TEST(InterpretProgram, ScanAlongTheFirstAxis) {
   EXPECT_EQ(test.tensor(0).strides[1], 3);
 }
 
+TEST(InterpretProgram, ScansOfExtremaStayAtNaN) {
+  TestRun test(R"(program() {
+  buffer x: f32[4] input 0
+  buffer y: f32[4]
+  buffer z: f32[4]
+  inputs (x = tensor x)
+  scan y[d0 < 4] axis 0 max {
+    t0 = load x[d0]
+    yield t0
+  }
+  scan z[d0 < 4] axis 0 min {
+    t0 = load x[d0]
+    yield t0
+  }
+  return (tensor y, tensor z)
+})");
+  test.input<float>(DType::kFloat32, {4}, {1, 3, std::nanf(""), 2});
+  ASSERT_EQ(test.run(), LITZ_OK) << test.host.message;
+  for (size_t k : {0u, 1u}) {
+    const std::vector<float> y = test.output<float>(k);
+    EXPECT_EQ(y[0], 1);
+    EXPECT_EQ(y[1], k == 0 ? 3 : 1);
+    EXPECT_TRUE(std::isnan(y[2]) && std::isnan(y[3]));
+  }
+}
+
 TEST(InterpretProgram, HalvesRoundAtEachStep) {
   TestRun test(R"(program() {
   buffer x: bf16[2] input 0

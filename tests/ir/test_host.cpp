@@ -2,6 +2,7 @@
 
 #include "ir/parse_program.h"
 #include "ir/verify_program.h"
+#include "runtime/host_table.h"
 
 namespace litz {
 namespace {
@@ -46,6 +47,10 @@ TestHost::TestHost() {
   host.parallel_for = [](void*, int64_t begin, int64_t end, int64_t, LitzRangeBody body,
                          void* state) { body(begin, end, state); };
   host.num_threads = [](void*) { return 1; };
+  host.copy = [](void*, const LitzTensor* from, LitzTensor* to) {
+    copy_elements(*from, *to);
+    return static_cast<int>(LITZ_OK);
+  };
   host.fail = [](void* self, int status, const char* message) {
     self_of(self).status = status;
     self_of(self).message = message;

@@ -113,13 +113,31 @@ class Cases:
         wanted = list(wanted) if isinstance(wanted, (list, tuple)) else [wanted]
         self.lines.append(f"case {name}")
         self.lines += graph_text(function, inputs)
+        self.expect(wanted, close)
+        self.lines.append("library" if library else "compiled")
+
+    def add_call(self, name, op, arguments, wanted, close=False):
+        """A graph of one call, for an op that tracing takes apart; ``wanted`` are its results."""
+        self.lines += [f"case {name}", "graph() {"]
+        texts = []
+        for i, value in enumerate(arguments):
+            if isinstance(value, torch.Tensor):
+                self.lines.append(f'  %a{i}: {meta_of(value)} = constant(hex "{data_of(value)}")')
+            texts.append(f"%a{i}" if isinstance(value, torch.Tensor) else argument(value))
+        results = ", ".join(f"%r:{i}: {meta_of(v)}" for i, v in enumerate(wanted))
+        self.lines.append(f"  {results} = {op}({', '.join(texts)})")
+        given = [i for i, value in enumerate(wanted) if value is not None]
+        self.lines += [f"  return ({', '.join(f'%r:{i}' for i in given)})", "}"]
+        self.expect([wanted[i] for i in given], close)
+        self.lines.append("compiled")
+
+    def expect(self, wanted, close):
         for tensor in wanted:
             self.lines.append(
                 f"expect {'close' if close else 'exact'} {DTYPES[tensor.dtype]} "
                 f"sizes [{number_list(tensor.shape)}] strides [{number_list(tensor.stride())}] "
                 f"data {data_of(tensor)}"
             )
-        self.lines.append("library" if library else "compiled")
 
     def write(self, path):
         path.write_text("\n".join(self.lines) + "\n")

@@ -6,11 +6,10 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include "../ir/test_host.h"
+#include "case_file.h"
 #include "graph/parse_graph.h"
 #include "graph/print_graph.h"
 #include "graph/verify_graph.h"
@@ -21,62 +20,6 @@
 
 namespace litz {
 namespace {
-
-struct Expected {
-  bool is_exact = false;
-  std::string dtype;
-  std::vector<int64_t> sizes;
-  std::vector<int64_t> strides;
-  std::vector<uint8_t> bytes;
-};
-
-struct Case {
-  std::string name;
-  std::string graph;
-  std::vector<Expected> results;
-  bool uses_library = false;
-};
-
-std::vector<uint8_t> parse_hex(const std::string& text) {
-  std::vector<uint8_t> bytes;
-  for (size_t i = 0; i + 1 < text.size(); i += 2)
-    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
-// The numbers between `key` and the following "]".
-std::vector<int64_t> list_after(const std::string& line, const std::string& key) {
-  const size_t start = line.find(key + " [") + key.size() + 2;
-  std::istringstream text(line.substr(start, line.find(']', start) - start));
-  std::vector<int64_t> numbers;
-  for (std::string number; std::getline(text, number, ',');) numbers.push_back(std::stoll(number));
-  return numbers;
-}
-
-std::vector<Case> read_cases(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::vector<Case> cases;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("case ")) {
-      cases.push_back({line.substr(5), {}, {}, false});
-    } else if (line.starts_with("expect ")) {
-      std::istringstream words(line);
-      std::string word;
-      Expected expected;
-      words >> word >> word >> expected.dtype;
-      expected.is_exact = word == "exact";
-      expected.sizes = list_after(line, "sizes");
-      expected.strides = list_after(line, "strides");
-      expected.bytes = parse_hex(line.substr(line.find("data ") + 5));
-      cases.back().results.push_back(std::move(expected));
-    } else if (line == "library") {
-      cases.back().uses_library = true;
-    } else if (line != "compiled") {
-      cases.back().graph += line + "\n";
-    }
-  }
-  return cases;
-}
 
 // Where elements overlap in eager's result, Litz has memory for each.
 void check_strides(const LitzTensor& tensor, const std::vector<int64_t>& expected) {
@@ -145,7 +88,8 @@ std::vector<uint8_t> read_bytes(const TestRun& run, DType dtype, size_t output) 
   }
 }
 
-void check_result(const TestRun& run, const Graph& graph, size_t output, const Expected& expected) {
+void check_result(const TestRun& run, const Graph& graph, size_t output,
+                  const ExpectedResult& expected) {
   const LitzTensor& tensor = run.tensor(output);
   const DType dtype = static_cast<DType>(tensor.dtype);
   const Value value = std::get<Value>(graph.outputs()[output].v);
@@ -172,7 +116,7 @@ void check_result(const TestRun& run, const Graph& graph, size_t output, const E
   }
 }
 
-void run_case(const Case& test) {
+void run_case(const LoweringCase& test) {
   const Graph graph = parse_graph(test.graph);
   verify_graph(graph);
   const LoweringResult lowered = lower_graph(graph, {});
@@ -190,9 +134,9 @@ void run_case(const Case& test) {
 class LoweringCases : public testing::TestWithParam<std::string> {};
 
 TEST_P(LoweringCases, AgreeWithEager) {
-  const std::vector<Case> cases = read_cases(std::filesystem::path("cases") / GetParam());
+  const std::vector<LoweringCase> cases = read_cases(std::filesystem::path("cases") / GetParam());
   ASSERT_FALSE(cases.empty());
-  for (const Case& test : cases) {
+  for (const LoweringCase& test : cases) {
     SCOPED_TRACE(test.name);
     try {
       run_case(test);

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import functools
 import pathlib
 
 import torch
@@ -39,6 +40,16 @@ def numbers(dtype, *sizes):
 
 # ---- reductions ----
 
+def apart(add_cases):
+    """Random numbers of its own, so that those of other cases stay what they are."""
+    @functools.wraps(add_cases)
+    def seeded(cases):
+        with torch.random.fork_rng():
+            torch.manual_seed(torch.initial_seed() + len(add_cases.__name__))
+            add_cases(cases)
+    return seeded
+
+
 def over(op, dims, **keywords):
     """The reduction over each of the dimensions, with and without keeping them."""
     return [lambda x, d=d, k=k: op(x, d, keepdim=k, **keywords) for d in dims for k in (False, True)]
@@ -71,6 +82,9 @@ def reductions(cases):
         sums += [lambda a: torch.cumsum(a, 1), lambda a: torch.cumsum(a, -1),
                  lambda a: torch.cumprod(a, 0), lambda a: torch.cumsum(a, 0, dtype=F32)]
         cases.add(f"sums {name}", many(sums), x, close=dtype in FLOATS)
+        cases.add(f"running extrema {name}", many([
+            lambda a, f=f, d=d: f(a, d) for f in (torch.cummax, torch.cummin) for d in (0, 1, -1)
+        ]), x)
     for dtype in FLOATS:
         x, name = torch.randn(3, 4, 5).to(dtype), DTYPES[dtype]
         cases.add(f"averages {name}", many([
@@ -95,9 +109,13 @@ def reductions(cases):
         lambda a: torch.log_softmax(a, 1), lambda a: aten._safe_softmax(a, 1),
         lambda a: torch.linalg.vector_norm(a, inf, [1]),
     ]), odd, close=True)
+    cases.add("running extrema of special numbers", many([
+        lambda a, f=f, d=d: f(a, d) for f in (torch.cummax, torch.cummin) for d in (0, 1)
+    ]), odd)
     cases.add("no dimensions", many([
         *over(torch.sum, [[0], []]), *over(torch.max, (0,)), torch.argmax, *over(torch.amax, [[-1]]),
         lambda a: torch.cumsum(a, 0), lambda a: torch.softmax(a, 0), torch.mean, torch.count_nonzero,
+        lambda a: torch.cummax(a, 0),
         lambda a: torch.var(a, correction=0), *over(torch.any, (0,)),
     ]), torch.tensor(2.5), close=True)
     cases.add("nothing", many([
@@ -175,6 +193,29 @@ def normalizations(cases):
                       aten.native_batch_norm_backward(g, a, w, m, r, m, r, training, 1e-5,
                                                       [True, True, True]),
                       g, x, weight, mean, rstd, close=True)
+
+
+    rms_norms(cases)
+
+
+@apart
+def rms_norms(cases):
+    for dtype in FLOATS:
+        x = torch.randn(4, 3, 6).to(dtype)
+        for shape, eps in (([6], None), ([3, 6], 1e-3), ([4, 3, 6], 1e-5)):
+            for weight in (None, torch.randn(shape).to(dtype)):
+                arguments = [x, shape, weight, eps]
+                name = f"{DTYPES[dtype]} {len(shape)} {weight is not None}"
+                forward = torch.ops.aten._fused_rms_norm(*arguments)
+                cases.add_call(f"rms norm {name}", "aten::_fused_rms_norm", arguments, forward, True)
+                if dtype not in (F32, F64):
+                    continue
+                given = [v.clone().requires_grad_() for v in (x, weight) if v is not None]
+                g, rest = torch.randn(4, 3, 6, dtype=dtype), given[1] if len(given) > 1 else None
+                y = torch.nn.functional.rms_norm(given[0], shape, rest, eps)
+                grads = [*torch.autograd.grad(y, given, g), None][:2]
+                cases.add_call(f"rms norm gradients {name}", "aten::_fused_rms_norm_backward",
+                               [g, x, shape, forward[1], weight, [True, weight is not None]], grads, True)
 
 
 def losses(cases):
@@ -308,6 +349,49 @@ def indexing(cases):
 
 # ---- pools ----
 
+VOLUME_POOLS = (([2], [], [0], [1], False), ([3, 2, 2], [2], [1], [1], True), ([2], [1], [1], [2], False),
+                ([3], [2], [1], [1], True))
+
+
+@apart
+def volumes(cases):
+    nan_volume = torch.randn(1, 2, 5, 6, 4)
+    nan_volume[:, :, 2, 3] = nan_volume[0, :, 3, 3, 1] = nan
+    nan_volume[:, :, :2, :2] = -inf
+    x = torch.randn(1, 2, 5, 6, 4)
+    for name, volume in (("f32", x), ("special numbers", nan_volume), ("f64", x.double()), ("one", x[0].clone())):
+        cases.add(f"max pool of volumes, {name}", many([
+            *[lambda a, p=p: aten.max_pool3d_with_indices(a, *p) for p in VOLUME_POOLS],
+            *[lambda a, o=o: aten.adaptive_max_pool3d(a, o) for o in ([1, 1, 1], [2, 3, 4], [5, 4, 3])],
+        ]), volume)
+    for dtype in (F32, F64):
+        given = x.to(dtype)
+        cases.add(f"average pool of volumes {DTYPES[dtype]}", many([
+            *[lambda a, k=k, s=s, p=p, c=c, i=i, d=d: aten.avg_pool3d(a, k, s, p, c, i, d)
+              for k, s, p, _, c in VOLUME_POOLS if p[0] * 2 <= min(k) for i in (True, False) for d in (None, 3)],
+            *[lambda a, o=o: aten._adaptive_avg_pool3d(a, o) for o in ([1, 1, 1], [2, 3, 4], [5, 4, 3])],
+        ]), given, close=True)
+        for kernel, stride, padding, _, ceil in VOLUME_POOLS[:2]:
+            shape = aten.avg_pool3d(given, kernel, stride, padding, ceil).shape
+            cases.add(f"average pool gradient of volumes {DTYPES[dtype]} {kernel}", lambda g, a:
+                      aten.avg_pool3d_backward(g, a, kernel, stride, padding, ceil, False, None),
+                      torch.randn(shape, dtype=dtype), given, close=True)
+        cases.add(f"adaptive pool gradient of volumes {DTYPES[dtype]}", aten._adaptive_avg_pool3d_backward,
+                  torch.randn(1, 2, 2, 3, 4, dtype=dtype), given, close=True)
+
+
+@apart
+def grids(cases):
+    for dtype in (F32, F64):
+        x, grid = torch.randn(2, 3, 5, 6, dtype=dtype), torch.randn(2, 4, 7, 2, dtype=dtype)
+        grid[0, 0, 0] = grid[0, 0, 1, 1] = nan
+        grid[0, 1, :, 0], grid[0, 2, :, 1] = torch.linspace(-3, 3, 7), torch.tensor([-1, 1, -1.5, 1.5, 0, 9, -9])
+        for padding in (0, 1, 2):
+            cases.add(f"grid sampler {DTYPES[dtype]} {padding}", many([
+                lambda a, g, m=m, c=c: aten.grid_sampler_2d(a, g, m, padding, c)
+                for m in (0, 1) for c in (True, False)
+            ]), x, grid, close=True)
+
 POOLS = (([2], [], [0], [1], False), ([3], [2], [1], [1], False), ([3], [2], [1], [1], True),
          ([2], [3], [1], [2], True), ([3], [1], [0], [2], False), ([3, 2], [2, 1], [1, 0], [1], True),
          ([5], [1], [2], [1], False))
@@ -365,6 +449,8 @@ def pools(cases):
     cases.add("max pool gradient of volumes", lambda g, a, i: aten.max_pool3d_with_indices_backward(
         g, a, [2], [1], [0], [1], False, i), torch.randn(indices.shape), torch.randn(1, 2, 4, 5, 6),
         indices, close=True)
+    volumes(cases)
+    grids(cases)
     for dtype in (F32, F64):
         cases.add(f"upsampling {DTYPES[dtype]}", many([
             *[lambda a, o=o, f=f: f(a, o)

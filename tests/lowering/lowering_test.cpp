@@ -228,6 +228,18 @@ TEST(Lowering, FallbacksNameTheReason) {
   EXPECT_EQ(lowered.fallbacks[0].stack, "model.py:3 in forward, drop(x)");
 }
 
+TEST(Lowering, LibraryResultsThatNobodyUsesAreNotAskedFor) {
+  const LoweringResult lowered = lower(R"(graph(%x: f32[4]) {
+  %d:0: f32[4], %d:1: bool[4] = aten::native_dropout(%x, 0.5, true)
+  return (%d:0)
+})");
+  const auto& dropout = std::get<ExternKernel>(lowered.program.operations()[OperationId(0)].v);
+  ASSERT_EQ(dropout.outputs.size(), 2u);
+  EXPECT_TRUE(dropout.outputs[0].valid());
+  EXPECT_FALSE(dropout.outputs[1].valid());
+  EXPECT_EQ(lowered.program.buffers().size(), 2u);
+}
+
 TEST(Lowering, OtherDTypesGoToTheLibrary) {
   const LoweringResult lowered = lower(R"(graph(%x: c64[4], %y: u16[4]) {
   %a: c64[4] = aten::add.Tensor(%x, %x)

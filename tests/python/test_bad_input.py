@@ -70,6 +70,17 @@ def test_a_wrong_environment_variable_names_the_option(monkeypatch):
         torch.compile(softmax, backend=litz_backend)(torch.ones(2))
 
 
+def test_a_misspelt_environment_variable_is_said_once(monkeypatch):
+    monkeypatch.setattr(graph_compiler, "_warned", set())
+    monkeypatch.setenv("LITZ_TRAEC", "/tmp/trace")
+    with pytest.warns(litz.LitzWarning, match=r"does not know; LITZ_TRAEC \(did you mean LITZ_DEBUG\?\)"):
+        torch.compile(softmax, backend=litz_backend)(torch.ones(2))
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.compile(softmax, backend=litz_backend)(torch.ones(2))
+
+
 # ---- compilers
 
 

@@ -68,6 +68,15 @@ def test_a_graph_that_cannot_be_loaded_is_left_to_eager(with_cuda):
     assert torch.equal(y, x.sin() + 1)
 
 
+def test_inputs_of_another_device_run_in_eager(monkeypatch):
+    monkeypatch.setattr(graph_compiler, "_warned", set())
+    run = graph_compiler._eager_elsewhere(trace(lambda a: a.sin() + 1, "cpu"))
+    x = torch.randn(4, 6)
+    with pytest.warns(LitzWarning, match="runs in eager PyTorch; input 0 is elsewhere"):
+        (y,) = run((x,), "input 0 is elsewhere")
+    assert torch.equal(y, x.sin() + 1)
+
+
 def test_the_architecture_of_a_device_is_what_torch_says(monkeypatch):
     class Properties:
         major, minor, multi_processor_count = 8, 6, 84

@@ -100,6 +100,21 @@ def test_an_index_out_of_range(op: str, interpret: bool) -> None:
 
 
 @pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize("rows", [0, 3])
+@pytest.mark.parametrize("padding", [-1, 1, -3, 7])
+def test_gradients_of_rows_that_an_embedding_does_not_have(padding: int, rows: int, interpret: bool) -> None:
+    def gradient(g: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return aten.embedding_dense_backward(g, i, rows, padding, False) * 2
+
+    run = compiled(gradient, interpret)
+    g = torch.randn(4, 2)
+    for indices in ([0, 1, 2, 1], [0, 5, 2, 1], [0, -1, 2, 1], [-3, 3, 2**40, -(2**62)]):
+        i = torch.tensor(indices)
+        torch.testing.assert_close(run(g, i), gradient(g, i))
+    assert not litz.report().fallbacks
+
+
+@pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
 @pytest.mark.parametrize("length", [1, 7, 40])
 @pytest.mark.parametrize("bad", [-0.1, 1.5, float("nan")])
 def test_a_probability_out_of_range(bad: float, length: int, interpret: bool) -> None:

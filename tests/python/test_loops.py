@@ -163,3 +163,21 @@ def test_elements_looked_up_by_a_bool() -> None:
 def test_columns_without_elements() -> None:
     check(lambda x: torch.all(x, dim=[0, 1, 2], keepdim=True).float() + 1, torch.zeros(5, 0, 3, 17))
     check(lambda x: x.sum((0, 1, 2)) + 1, torch.zeros(5, 3, 0, 40))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.uint8], ids=str)
+def test_long_bodies_of_every_length(dtype: torch.dtype) -> None:
+    """A long body is compiled once, for whole vectors and for the rest; every length around a few vectors."""
+
+    def long(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x.float()
+        for _ in range(4):
+            y = torch.sin(y) + torch.exp(-y * y)
+        z = y.to(x.dtype) if x.dtype.is_floating_point else (y * 8).round().to(x.dtype)
+        return z, torch.amax(y)
+
+    def many(*xs: Tensor) -> list[Tensor]:
+        return [result for x in xs for result in long(x)]
+
+    for lengths in (range(1, 18), range(30, 36), (63, 64, 65, 127, 129, 4097)):
+        check(many, *((torch.randn(n) * 3).abs().to(dtype) for n in lengths))

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +199,7 @@ def check_trace(folder: Path) -> None:
     assert {"graph.litz", "program.litz", "plan.txt", "build.log", "report.json"} <= set(files)
     assert any(name.endswith(".cpp") for name in files)
     timings = json.loads(files["report.json"].read_text())["timings"]
-    assert {"lower", "schedule", "print", "build"} <= set(timings)
+    assert {"lower", "fuse_loops", "plan_memory", "print", "build"} <= set(timings)
     for name, file in files.items():
         if name.endswith(".litz"):
             assert opt("--verify", file).strip() == file.read_text().strip()
@@ -225,3 +225,63 @@ def test_debug_is_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     torch.compile(noop_and_softmax, backend=litz_backend)(x).sum().backward()
     for number in (0, 1):
         check_trace(tmp_path / "debug" / f"graph{number}")
+
+
+# ---- results of library ops
+
+
+@torch.library.custom_op("litz_test::rows_and_state", mutates_args=())
+def rows_and_state(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x * 2, x.new_zeros(3)
+
+
+@rows_and_state.register_fake
+def _(x: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x), x.new_empty(5, 7, dtype=torch.int64)
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_results_that_nobody_uses_may_have_any_shape(interpret: bool) -> None:
+    x = torch.randn(4)
+    compiled = torch.compile(
+        lambda x: rows_and_state(x)[0] + 1, backend=litz_backend, options={"interpret": interpret}
+    )
+    assert torch.equal(compiled(x), x * 2 + 1)
+    used = torch.compile(
+        lambda x: rows_and_state(x)[1] + 1, backend=litz_backend, options={"interpret": interpret}
+    )
+    with pytest.raises(RuntimeError, match="another shape or dtype than was traced"):
+        used(x)
+
+
+def _called_directly(fn: Callable[..., Any], *args: Any) -> bool:
+    """Whether Dynamo calls the compiled graph without AOTAutograd's wrapper."""
+    made: list[Callable[..., Any]] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        made.append(litz_backend(gm, inputs))
+        return made[0]
+
+    torch._dynamo.reset()
+    result = torch.compile(fn, backend=backend, dynamic=False)(*[x.clone() for x in args])
+    torch.testing.assert_close(result, fn(*[x.clone() for x in args]))
+    return made[0].__module__ == "litz.direct_call"
+
+
+def test_plain_inference_graphs_are_called_directly() -> None:
+    x = torch.randn(6, 5)
+    linear = torch.nn.Linear(5, 3)
+    assert _called_directly(lambda x: (x + 1).relu(), x)
+    assert _called_directly(lambda x: (x.sum(0), x @ x.t()), x)
+    with torch.no_grad():
+        assert _called_directly(linear, x)
+
+
+def test_graphs_that_need_autograds_wrapper_get_it() -> None:
+    x = torch.randn(6, 5)
+    linear = torch.nn.Linear(5, 3)
+    assert not _called_directly(linear, x)  # has a backward
+    assert not _called_directly(lambda x: x.mul_(2), x)
+    assert not _called_directly(lambda x: (x.view(-1), x + 1), x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert not _called_directly(lambda x: x @ x.t(), x)

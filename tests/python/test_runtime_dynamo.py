@@ -28,7 +28,7 @@ INFO = {
     ],
     "buffers": [{"name": "buf0", "bytes": 4096, "reuses": ""}],
     "not_fused": [{"first": "mm", "second": "add", "reason": "a library call"}],
-    "timings": {"lower": 0.25, "schedule": 0.5},
+    "timings": {"lower": 0.25, "fuse_loops": 0.5},
     "source_path": "graph.cpp",
     "cached": False,
 }
@@ -131,6 +131,7 @@ def test_report(compiled):
     assert seen.fallbacks["aten::sort"].count == 2
     assert "aten::sort: 2x, it has no lowering" in str(seen)
     times = last_compile_times()
+    assert "lower 250.0, fuse_loops 500.0" in str(seen.graphs[0])
     assert times["lower"] == 0.25 and times["read"] > 0 and times["load"] > 0
     reset()
     assert report().graphs == () and last_compile_times() == {}

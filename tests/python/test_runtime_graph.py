@@ -67,6 +67,28 @@ def test_inputs_are_checked(add_relu, inputs, message):
         add_relu(inputs(torch.ones(4)))
 
 
+def test_inputs_on_another_device_may_be_somebody_elses(tmp_path):
+    path = build(ARTIFACTS / "add_relu.c", tmp_path / "add_relu.so")
+    asked = []
+
+    def elsewhere(inputs, fault):
+        asked.append(fault)
+        if len(inputs) != 1:
+            raise ValueError("the captured one is not passed on")
+        return ("elsewhere", inputs[0].device.type)
+
+    graph = _core.CompiledGraph(path, no_ops, [torch.ones(4)], {}, "cpu", elsewhere)
+    a = torch.ones(4)
+    given = [a.to("meta")]
+    assert graph(given) == ("elsewhere", "meta")
+    assert given == []
+    assert asked == ["input 0 (a) is on the device meta, the graph was compiled for cpu"]
+    assert graph([a])[0].tolist() == [2, 2, 2, 2]
+    with pytest.raises(LitzUserError, match="has dtype float64"):
+        graph([a.double()])
+    assert len(asked) == 1, "that is another fault"
+
+
 def test_stride_of_one_element_does_not_matter(add_relu):
     a = torch.ones(8)[::8]
     assert a.stride() == (8,)

@@ -60,7 +60,8 @@ def test_what_triton_cannot_say_is_cuda(with_cuda):
         (f"reply(b'ready', b'{VERSION}'); sys.stdin.buffer.read(9); os._exit(1)", "its process ended"),
         (f"reply(b'ready', b'{VERSION}'); time.sleep(60)", "it did not answer in time"),
         (
-            f"reply(b'ready', b'{VERSION}'); reply(b'', b'0', b'0', b'0', b'PTXASError: spilled')",
+            f"reply(b'ready', b'{VERSION}'); sys.stdin.buffer.read(9); "
+            "reply(b'', b'0', b'0', b'0', b'PTXASError: spilled'); sys.stdin.buffer.read()",
             "k0: PTXASError: spilled",
         ),
     ],

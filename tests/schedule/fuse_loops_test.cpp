@@ -28,14 +28,11 @@ std::string row_sum(const std::string& name, const std::string& of) {
 }
 
 TEST(FuseLoops, AValueStaysInARegister) {
-  const Plan plan = plan_of(R"(program() {
-  buffer x: f32[64] input 0
-  buffer a: f32[64]
-  buffer y: f32[64]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 64", "exp", "x[d0]") +
-                                unary("y", "d0 < 64", "sin", "a[d0]") + "  return (tensor y)\n}\n",
-                            without_inlining());
+  const Plan plan = plan_of(
+      program_text("x: f32[64] input; a y: f32[64]",
+                   unary("a", "d0 < 64", "exp", "x[d0]") + unary("y", "d0 < 64", "sin", "a[d0]"),
+                   "y"),
+      without_inlining());
   EXPECT_EQ(written_by_step(plan), Steps{"y"});
   EXPECT_EQ(storage_of(plan, "a").kind, Storage::Kind::kNone);
   EXPECT_EQ(plan.kernels[KernelId(0)].bytes_saved.constant(), 2 * 256);
@@ -43,15 +40,10 @@ TEST(FuseLoops, AValueStaysInARegister) {
 
 TEST(FuseLoops, SoftmaxIsOneKernelOfThreeStages) {
   const Plan plan =
-      plan_of(R"(program() {
-  buffer x: f32[64, 32] input 0
-  buffer e: f32[64, 32]
-  buffer s: f32[64]
-  buffer y: f32[64, 32]
-  inputs (x = tensor x)
-)" + unary("e", "d0 < 64, d1 < 32", "exp", "x[d0, d1]") +
-                  row_sum("s", "e") + binary("y", "d0 < 64, d1 < 32", "div", "e[d0, d1]", "s[d0]") +
-                  "  return (tensor y)\n}\n",
+      plan_of(program_text("x: f32[64, 32] input; e: f32[64, 32]; s: f32[64]; y: f32[64, 32]",
+                           unary("e", "d0 < 64, d1 < 32", "exp", "x[d0, d1]") + row_sum("s", "e") +
+                               binary("y", "d0 < 64, d1 < 32", "div", "e[d0, d1]", "s[d0]"),
+                           "y"),
               without_inlining());
   ASSERT_EQ(written_by_step(plan), Steps{"y"});
   EXPECT_EQ(plan.kernels[KernelId(0)].num_stages, 2u);
@@ -74,29 +66,21 @@ TEST(FuseLoops, ReadersOfTheSameMemoryShareALoop) {
 
 TEST(FuseLoops, OtherLoopsAreAnotherKernel) {
   // Backwards: an element is needed before it is computed.
-  const Plan plan = plan_of(R"(program() {
-  buffer x: f32[64] input 0
-  buffer a: f32[64]
-  buffer y: f32[64]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 64", "exp", "x[d0]") +
-                                binary("y", "d0 < 64", "add", "a[d0]", "a[-d0 + 63]") +
-                                "  return (tensor y)\n}\n",
+  const Plan plan = plan_of(program_text("x: f32[64] input; a y: f32[64]",
+                                         unary("a", "d0 < 64", "exp", "x[d0]") +
+                                             binary("y", "d0 < 64", "add", "a[d0]", "a[-d0 + 63]"),
+                                         "y"),
                             without_inlining());
   EXPECT_EQ(written_by_step(plan), (Steps{"a", "y"}));
   EXPECT_TRUE(says(plan, "it reads a value at another position than it is computed at"));
 }
 
 TEST(FuseLoops, AReshapeFuses) {
-  const Plan plan =
-      plan_of(R"(program() {
-  buffer x: f32[64] input 0
-  buffer a: f32[64]
-  buffer y: f32[8, 8]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 64", "exp", "x[d0]") +
-                  unary("y", "d0 < 8, d1 < 8", "sin", "a[8*d0 + d1]") + "  return (tensor y)\n}\n",
-              without_inlining());
+  const Plan plan = plan_of(program_text("x: f32[64] input; a: f32[64]; y: f32[8, 8]",
+                                         unary("a", "d0 < 64", "exp", "x[d0]") +
+                                             unary("y", "d0 < 8, d1 < 8", "sin", "a[8*d0 + d1]"),
+                                         "y"),
+                            without_inlining());
   EXPECT_EQ(written_by_step(plan), Steps{"y"});
 }
 
@@ -135,53 +119,54 @@ TEST(FuseLoops, RowsAreWalkedABoundedNumberOfTimes) {
   EXPECT_TRUE(says(plan, "the rows are walked often enough already"));
 }
 
+// y = x / sum(x) along rows.
+Plan plan_of_rows(int64_t rows, int64_t length) {
+  const std::string r = std::to_string(rows);
+  const std::string n = std::to_string(length);
+  return plan_of("program() {\n  buffer x: f32[" + r + ", " + n + "] input 0\n  buffer s: f32[" +
+                 r + "]\n  buffer y: f32[" + r + ", " + n + "]\n  inputs (x = tensor x)\n" +
+                 "  reduction s[d0 < " + r + "] over [d1 < " + n +
+                 "] sum {\n    t0 = load x[d0, d1]\n    yield t0\n  }\n" +
+                 binary("y", "d0 < " + r + ", d1 < " + n, "div", "x[d0, d1]", "s[d0]") +
+                 "  return (tensor y)\n}\n");
+}
+
 TEST(FuseLoops, LongRowsAreNotWalkedTwice) {
-  const std::string text = R"(program() {
-  buffer x: f32[2, 1048576] input 0
-  buffer s: f32[2]
-  buffer y: f32[2, 1048576]
-  inputs (x = tensor x)
-  reduction s[d0 < 2] over [d1 < 1048576] sum {
-    t0 = load x[d0, d1]
-    yield t0
-  }
-)" + binary("y", "d0 < 2, d1 < 1048576", "div", "x[d0, d1]", "s[d0]") +
-                           "  return (tensor y)\n}\n";
-  const Plan plan = plan_of(text);
+  const Plan plan = plan_of_rows(1000, 1048576);
   EXPECT_EQ(written_by_step(plan), (Steps{"s", "y"}));
-  EXPECT_TRUE(says(plan, "the rows are too long to be walked twice from cache"));
+  EXPECT_TRUE(says(plan, "the rows are too long to be walked twice"));
+}
+
+// Nobody else could help with the second walk.
+TEST(FuseLoops, FewLongRowsAreWalkedOnceByAKernel) {
+  EXPECT_EQ(plan_of_rows(4, 65536).kernels.size(), 2u);
+  EXPECT_EQ(plan_of_rows(5, 65536).kernels.size(), 1u);
+  EXPECT_EQ(plan_of_rows(4, 65535).kernels.size(), 1u);
 }
 
 // c reads a, and m, which is made from a: in a's kernel it would wait for itself.
 TEST(FuseLoops, NoCircles) {
-  const Plan plan = plan_of(R"(program() {
-  buffer x: f32[8, 8] input 0
-  buffer a: f32[8, 8]
-  buffer m: f32[8, 8] extern
-  buffer c: f32[8, 8]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 8, d1 < 8", "exp", "x[d0, d1]") +
-                                R"(
+  const Plan plan =
+      plan_of(program_text("x: f32[8, 8] input; a: f32[8, 8]; m: f32[8, 8] extern; c: f32[8, 8]",
+                           unary("a", "d0 < 8, d1 < 8", "exp", "x[d0, d1]") +
+                               R"(
   extern "aten::mm" {
     argument tensor a
     argument tensor a
     result tensor m
   }
-)" + binary("c", "d0 < 8, d1 < 8", "add", "a[d0, d1]", "m[d0, d1]") +
-                                "  return (tensor c)\n}\n",
-                            without_inlining());
+)" + binary("c", "d0 < 8, d1 < 8", "add", "a[d0, d1]", "m[d0, d1]"),
+                           "c"),
+              without_inlining());
   EXPECT_EQ(written_by_step(plan), (Steps{"a", "aten::mm", "c"}));
   EXPECT_TRUE(says(plan, "another value that it needs is computed later"));
 }
 
 // y needs the old x.
 TEST(FuseLoops, OverwritingWaitsForTheReaders) {
-  const Plan plan = plan_of(R"(program() {
-  buffer x: f32[64] input 0
-  buffer y: f32[64]
-  inputs (x = tensor x)
-)" + unary("y", "d0 < 64", "exp", "x[-d0 + 63]") +
-                            unary("x", "d0 < 64", "sin", "x[d0]") + "  return (tensor y)\n}\n");
+  const Plan plan = plan_of(program_text(
+      "x: f32[64] input; y: f32[64]",
+      unary("y", "d0 < 64", "exp", "x[-d0 + 63]") + unary("x", "d0 < 64", "sin", "x[d0]"), "y"));
   EXPECT_EQ(written_by_step(plan), (Steps{"y", "x"}));
 }
 

@@ -19,69 +19,55 @@ ScheduleOptions inlining_alone() {
 
 Steps steps_of(const std::string& buffers, const std::string& operations,
                const std::string& results) {
-  return written_by_step(plan_of("program() {\n" + buffers + "  inputs (x = tensor x)\n" +
-                                     operations + "  return (" + results + ")\n}\n",
-                                 inlining_alone()));
+  return written_by_step(plan_of(program_text(buffers, operations, results), inlining_alone()));
 }
 
 TEST(InlineProducers, TrivialValuesAreComputedWhereverTheyAreRead) {
-  const std::string buffers =
-      "  buffer x: f32[64] input 0\n  buffer p: f32[64]\n  buffer y: f32[64]\n"
-      "  buffer z: f32[64]\n";
+  const std::string buffers = "x: f32[64] input; p y z: f32[64]";
   const std::string positions =
       "  pointwise p[d0 < 64] {\n    t0 = index d0\n    t1 = cast t0 to f32\n    yield t1\n  }\n";
   EXPECT_EQ(steps_of(buffers,
                      positions + binary("y", "d0 < 64", "add", "x[d0]", "p[d0]") +
                          binary("z", "d0 < 64", "mul", "x[d0]", "p[d0]"),
-                     "tensor y, tensor z"),
+                     "y z"),
             (Steps{"y", "z"}));
 }
 
 TEST(InlineProducers, CastsAreCopiedToTheirReaders) {
-  const std::string buffers =
-      "  buffer x: f32[64] input 0\n  buffer c: f64[64]\n  buffer y: f64[64]\n"
-      "  buffer z: f64[64]\n";
+  const std::string buffers = "x: f32[64] input; c y z: f64[64]";
   const std::string cast =
       "  pointwise c[d0 < 64] {\n    t0 = load x[d0]\n    t1 = cast t0 to f64\n    yield t1\n  }\n";
   EXPECT_EQ(steps_of(buffers,
                      cast + unary("y", "d0 < 64", "exp", "c[d0]") +
                          unary("z", "d0 < 64", "sin", "c[-d0 + 63]"),
-                     "tensor y, tensor z"),
+                     "y z"),
             (Steps{"y", "z"}));
 }
 
 TEST(InlineProducers, WorkIsNotDoneTwice) {
-  const std::string buffers =
-      "  buffer x: f32[8, 8] input 0\n  buffer a: f32[8, 8]\n  buffer y: f32[8, 8]\n"
-      "  buffer z: f32[8, 8]\n";
+  const std::string buffers = "x: f32[8, 8] input; a y z: f32[8, 8]";
   const std::string loops = "d0 < 8, d1 < 8";
   const std::string producer = unary("a", loops, "exp", "x[d0, d1]");
-  EXPECT_EQ(steps_of(buffers, producer + unary("y", loops, "sin", "a[d1, d0]"), "tensor y"),
-            Steps{"y"})
+  EXPECT_EQ(steps_of(buffers, producer + unary("y", loops, "sin", "a[d1, d0]"), "y"), Steps{"y"})
       << "one reader, however it walks";
   EXPECT_EQ(steps_of(buffers,
                      producer + unary("y", loops, "sin", "a[d1, d0]") +
                          unary("z", loops, "cos", "a[d0, d1]"),
-                     "tensor y, tensor z"),
+                     "y z"),
             (Steps{"a", "y", "z"}));
-  EXPECT_EQ(
-      steps_of(buffers, producer + unary("y", loops, "sin", "a[d1, d0]"), "tensor y, tensor a"),
-      (Steps{"a", "y"}))
+  EXPECT_EQ(steps_of(buffers, producer + unary("y", loops, "sin", "a[d1, d0]"), "y a"),
+            (Steps{"a", "y"}))
       << "it has to be in memory anyway";
 }
 
 TEST(InlineProducers, FewCheapElementsAreBroadcast) {
-  const std::string buffers =
-      "  buffer x: f32[8] input 0\n  buffer b: f32[8]\n  buffer y: f32[8, 8]\n"
-      "  buffer z: f32[8, 8]\n";
+  const std::string buffers = "x: f32[8] input; b: f32[8]; y z: f32[8, 8]";
   const std::string loops = "d0 < 8, d1 < 8";
   const std::string readers = unary("y", loops, "exp", "b[d0]") + unary("z", loops, "sin", "b[d1]");
-  EXPECT_EQ(steps_of(buffers, binary("b", "d0 < 8", "add", "x[d0]", "x[-d0 + 7]") + readers,
-                     "tensor y, tensor z"),
+  EXPECT_EQ(steps_of(buffers, binary("b", "d0 < 8", "add", "x[d0]", "x[-d0 + 7]") + readers, "y z"),
             (Steps{"y", "z"}));
-  EXPECT_EQ(
-      steps_of(buffers, unary("b", "d0 < 8", "lgamma", "x[d0]") + readers, "tensor y, tensor z"),
-      (Steps{"b", "y", "z"}))
+  EXPECT_EQ(steps_of(buffers, unary("b", "d0 < 8", "lgamma", "x[d0]") + readers, "y z"),
+            (Steps{"b", "y", "z"}))
       << "expensive ones are not";
 }
 

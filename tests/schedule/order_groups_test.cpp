@@ -34,17 +34,12 @@ TEST(OrderGroups, WhoReadsAValueLastRunsAtOnce) {
 }
 
 TEST(OrderGroups, OtherwiseTheProgramsOrderHolds) {
-  const Plan plan =
-      plan_of(R"(program() {
-  buffer x: f32[8] input 0
-  buffer a: f32[8]
-  buffer b: f32[8]
-  buffer c: f32[8]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 8", "exp", "x[d0]") +
-                  unary("b", "d0 < 8", "sin", "x[d0]") + unary("c", "d0 < 8", "cos", "x[d0]") +
-                  "  return (tensor c, tensor b, tensor a)\n}\n",
-              apart());
+  const Plan plan = plan_of(
+      program_text("x: f32[8] input; a b c: f32[8]",
+                   unary("a", "d0 < 8", "exp", "x[d0]") + unary("b", "d0 < 8", "sin", "x[d0]") +
+                       unary("c", "d0 < 8", "cos", "x[d0]"),
+                   "c b a"),
+      apart());
   EXPECT_EQ(written_by_step(plan), (std::vector<std::string>{"a", "b", "c"}));
 }
 

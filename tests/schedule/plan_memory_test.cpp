@@ -9,16 +9,11 @@ namespace {
 
 // A chain in which every value is read backwards, so that none can be written in place.
 std::string reversing_chain() {
-  return R"(program() {
-  buffer x: f32[64] input 0
-  buffer a: f32[64]
-  buffer b: f32[64]
-  buffer c: f32[64]
-  buffer y: f32[64]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 64", "exp", "x[d0]") +
-         unary("b", "d0 < 64", "sin", "a[-d0 + 63]") + unary("c", "d0 < 64", "exp", "b[-d0 + 63]") +
-         unary("y", "d0 < 64", "sin", "c[-d0 + 63]") + "  return (tensor y)\n}\n";
+  return program_text(
+      "x: f32[64] input; a b c y: f32[64]",
+      unary("a", "d0 < 64", "exp", "x[d0]") + unary("b", "d0 < 64", "sin", "a[-d0 + 63]") +
+          unary("c", "d0 < 64", "exp", "b[-d0 + 63]") + unary("y", "d0 < 64", "sin", "c[-d0 + 63]"),
+      "y");
 }
 
 TEST(PlanMemory, WhatIsReadNoMoreIsReused) {
@@ -38,16 +33,12 @@ TEST(PlanMemory, ReuseCanBeSwitchedOff) {
 }
 
 TEST(PlanMemory, AnElementIsWrittenOverTheOneItIsMadeFrom) {
-  const Plan plan = plan_of(R"(program() {
-  buffer x: f32[64] input 0
-  buffer a: f32[64]
-  buffer b: f32[64]
-  buffer y: f32[64]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 64", "exp", "x[d0]") +
-                                unary("b", "d0 < 64", "sin", "a[d0]") +
-                                unary("y", "d0 < 64", "sin", "b[d0]") + "  return (tensor y)\n}\n",
-                            apart());
+  const Plan plan = plan_of(
+      program_text("x: f32[64] input; a b y: f32[64]",
+                   unary("a", "d0 < 64", "exp", "x[d0]") + unary("b", "d0 < 64", "sin", "a[d0]") +
+                       unary("y", "d0 < 64", "sin", "b[d0]"),
+                   "y"),
+      apart());
   EXPECT_EQ(offset_of(plan, "a"), 0);
   EXPECT_EQ(offset_of(plan, "b"), 0);
   EXPECT_EQ(plan.workspace_bytes.constant(), 256);
@@ -93,42 +84,27 @@ TEST(PlanMemory, OneResultTakesAnOperandsPlace) {
 
 TEST(PlanMemory, WhatIsReadElsewhereOrLaterIsNoDonor) {
   // b reads a at its own element and at another; c reads a later.
-  const Plan plan =
-      plan_of(R"(program() {
-  buffer x: f32[64] input 0
-  buffer a: f32[64]
-  buffer b: f32[64]
-  buffer y: f32[64]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 64", "exp", "x[d0]") +
-                  binary("b", "d0 < 64", "add", "a[d0]", "a[-d0 + 63]") +
-                  unary("y", "d0 < 64", "sin", "b[-d0 + 63]") + "  return (tensor y)\n}\n",
-              apart());
+  const Plan plan = plan_of(program_text("x: f32[64] input; a b y: f32[64]",
+                                         unary("a", "d0 < 64", "exp", "x[d0]") +
+                                             binary("b", "d0 < 64", "add", "a[d0]", "a[-d0 + 63]") +
+                                             unary("y", "d0 < 64", "sin", "b[-d0 + 63]"),
+                                         "y"),
+                            apart());
   EXPECT_NE(offset_of(plan, "b"), offset_of(plan, "a"));
-  const Plan later =
-      plan_of(R"(program() {
-  buffer x: f32[64] input 0
-  buffer a: f32[64]
-  buffer b: f32[64]
-  buffer y: f32[64]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 64", "exp", "x[d0]") +
-                  unary("b", "d0 < 64", "sin", "a[d0]") +
-                  binary("y", "d0 < 64", "add", "a[d0]", "b[d0]") + "  return (tensor y)\n}\n",
-              apart());
+  const Plan later = plan_of(
+      program_text("x: f32[64] input; a b y: f32[64]",
+                   unary("a", "d0 < 64", "exp", "x[d0]") + unary("b", "d0 < 64", "sin", "a[d0]") +
+                       binary("y", "d0 < 64", "add", "a[d0]", "b[d0]"),
+                   "y"),
+      apart());
   EXPECT_NE(offset_of(later, "b"), offset_of(later, "a"));
 }
 
 TEST(PlanMemory, ARowsResultDoesNotOverwriteWhatALaterStageReads) {
-  const Plan plan = plan_of(R"(program() {
-  buffer x: f32[8, 8] input 0
-  buffer a: f32[8, 8]
-  buffer s: f32[8]
-  buffer b: f32[8, 8]
-  buffer y: f32[8, 8]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 8, d1 < 8", "exp", "x[-d0 + 7, d1]") +
-                            R"(
+  const Plan plan =
+      plan_of(program_text("x: f32[8, 8] input; a: f32[8, 8]; s: f32[8]; b y: f32[8, 8]",
+                           unary("a", "d0 < 8, d1 < 8", "exp", "x[-d0 + 7, d1]") +
+                               R"(
   extern "aten::look" {
     argument tensor a
     side_effects
@@ -138,32 +114,25 @@ TEST(PlanMemory, ARowsResultDoesNotOverwriteWhatALaterStageReads) {
     yield t0
   }
 )" + binary("b", "d0 < 8, d1 < 8", "add", "a[d0, d1]", "s[d0]") +
-                            R"(
+                               R"(
   extern "aten::look" {
     argument tensor b
     side_effects
   }
-)" + unary("y", "d0 < 8, d1 < 8", "exp", "b[-d0 + 7, d1]") +
-                            "  return (tensor y)\n}\n");
+)" + unary("y", "d0 < 8, d1 < 8", "exp", "b[-d0 + 7, d1]"),
+                           "y"));
   EXPECT_NE(offset_of(plan, "b"), offset_of(plan, "a"));
 }
 
 TEST(PlanMemory, FreeNeighboursMerge) {
-  const Plan plan =
-      plan_of(R"(program() {
-  buffer x: f32[64] input 0
-  buffer a: f32[64]
-  buffer b: f32[64]
-  buffer r: f32[64]
-  buffer c: f32[128]
-  buffer y: f32[128]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 64", "exp", "x[d0]") +
-                  unary("b", "d0 < 64", "sin", "x[d0]") +
-                  binary("r", "d0 < 64", "add", "a[-d0 + 63]", "b[-d0 + 63]") +
-                  unary("c", "d0 < 128", "exp", "r[floor_div(d0, 2)]") +
-                  unary("y", "d0 < 128", "sin", "c[-d0 + 127]") + "  return (tensor y)\n}\n",
-              apart());
+  const Plan plan = plan_of(
+      program_text("x: f32[64] input; a b r: f32[64]; c y: f32[128]",
+                   unary("a", "d0 < 64", "exp", "x[d0]") + unary("b", "d0 < 64", "sin", "x[d0]") +
+                       binary("r", "d0 < 64", "add", "a[-d0 + 63]", "b[-d0 + 63]") +
+                       unary("c", "d0 < 128", "exp", "r[floor_div(d0, 2)]") +
+                       unary("y", "d0 < 128", "sin", "c[-d0 + 127]"),
+                   "y"),
+      apart());
   EXPECT_EQ(offset_of(plan, "r"), 512);
   EXPECT_EQ(offset_of(plan, "c"), 0);
   EXPECT_EQ(plan.workspace_bytes.constant(), 768);
@@ -171,19 +140,12 @@ TEST(PlanMemory, FreeNeighboursMerge) {
 
 TEST(PlanMemory, TheLastBlockGrows) {
   const Plan plan = plan_of(
-      R"(program() {
-  buffer x: f32[64] input 0
-  buffer p: f32[64]
-  buffer a: f32[64]
-  buffer o: f32[64]
-  buffer c: f32[128]
-  buffer y: f32[128]
-  inputs (x = tensor x)
-)" + unary("p", "d0 < 64", "exp", "x[d0]") +
-          unary("a", "d0 < 64", "sin", "x[d0]") + unary("o", "d0 < 64", "exp", "a[-d0 + 63]") +
-          unary("c", "d0 < 128", "exp", "p[floor_div(d0, 2)]") +
-          binary("y", "d0 < 128", "add", "c[-d0 + 127]", "p[floor_div(d0, 2)]") +
-          "  return (tensor y, tensor o)\n}\n",
+      program_text("x: f32[64] input; p a o: f32[64]; c y: f32[128]",
+                   unary("p", "d0 < 64", "exp", "x[d0]") + unary("a", "d0 < 64", "sin", "x[d0]") +
+                       unary("o", "d0 < 64", "exp", "a[-d0 + 63]") +
+                       unary("c", "d0 < 128", "exp", "p[floor_div(d0, 2)]") +
+                       binary("y", "d0 < 128", "add", "c[-d0 + 127]", "p[floor_div(d0, 2)]"),
+                   "y o"),
       apart());
   EXPECT_EQ(offset_of(plan, "a"), 256);
   EXPECT_EQ(offset_of(plan, "c"), 256);

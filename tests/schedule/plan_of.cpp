@@ -1,5 +1,6 @@
 #include "plan_of.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "ir/parse_program.h"
@@ -7,6 +8,51 @@
 #include "schedule/verify_plan.h"
 
 namespace litz {
+namespace {
+
+// The parts between separators.
+std::vector<std::string> split(std::string_view text, std::string_view separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + separator.size(), text.size()));
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string program_text(std::string_view buffers, std::string_view operations,
+                         std::string_view results) {
+  std::string text = "program() {\n";
+  std::string inputs;
+  int num_inputs = 0;
+  for (const std::string& row : split(buffers, "; ")) {
+    const size_t colon = row.find(": ");
+    const bool is_input = row.ends_with(" input");
+    for (const std::string& name : split(row.substr(0, colon), " ")) {
+      text += "  buffer " + name + row.substr(colon);
+      if (is_input) {
+        inputs += (num_inputs == 0 ? "" : ", ") + name + " = tensor " + name;
+        text += " " + std::to_string(num_inputs++);
+      }
+      text += "\n";
+    }
+  }
+  text += "  inputs (" + inputs + ")\n" + std::string(operations) + "  return (";
+  for (const std::string& name : split(results, " "))
+    text += (text.ends_with('(') ? "tensor " : ", tensor ") + name;
+  return text + ")\n}\n";
+}
+
+std::string backward_chain() {
+  return program_text("x: f32[64] input; a b y: f32[64]",
+                      unary("a", "d0 < 64", "exp", "x[d0]") +
+                          unary("b", "d0 < 64", "sin", "a[-d0 + 63]") +
+                          unary("y", "d0 < 64", "sin", "b[-d0 + 63]"),
+                      "y");
+}
 
 Plan plan_of(std::string_view text, const ScheduleOptions& options) {
   const auto program = std::make_shared<Program>(parse_program(text));

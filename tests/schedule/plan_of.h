@@ -10,6 +10,14 @@
 
 namespace litz {
 
+// A program as text. Buffers are such as "x: f32[64] input; m: f32[64] extern; a y: f32[64]",
+// inputs in order; results are names, "y z".
+std::string program_text(std::string_view buffers, std::string_view operations,
+                         std::string_view results);
+// y is made from b, b from a and a from x; a and b are read backwards, so that nothing can be
+// written in place.
+std::string backward_chain();
+
 // The plan of a valid program. It is checked against the invariants of schedule/verify_plan.cpp.
 Plan plan_of(std::string_view program, const ScheduleOptions& options = {});
 

@@ -9,18 +9,7 @@ namespace litz {
 namespace {
 
 // Three kernels: a and b live in the workspace, y is the output.
-Plan chain() {
-  return plan_of(R"(program() {
-  buffer x: f32[64] input 0
-  buffer a: f32[64]
-  buffer b: f32[64]
-  buffer y: f32[64]
-  inputs (x = tensor x)
-)" + unary("a", "d0 < 64", "exp", "x[d0]") +
-                     unary("b", "d0 < 64", "sin", "a[-d0 + 63]") +
-                     unary("y", "d0 < 64", "sin", "b[d0]") + "  return (tensor y)\n}\n",
-                 apart());
-}
+Plan chain() { return plan_of(backward_chain(), apart()); }
 
 Plan row_sums() {
   return plan_of(R"(program() {
@@ -50,6 +39,13 @@ testing::AssertionResult has_fault(const Plan& plan, int number) {
 TEST(VerifyPlan, WhatTheSchedulerMakesIsValid) {
   EXPECT_TRUE(find_plan_faults(chain()).empty());
   EXPECT_TRUE(find_plan_faults(row_sums()).empty());
+}
+
+TEST(VerifyPlan, AnOutputWithoutElementsIsWrittenByNobody) {
+  const Plan plan = plan_of(
+      program_text("x: f32[0] input; y: f32[0]", unary("y", "d0 < 0", "exp", "x[d0]"), "y"));
+  EXPECT_TRUE(plan.steps.empty());
+  EXPECT_TRUE(find_plan_faults(plan).empty());
 }
 
 TEST(VerifyPlan, ThrowsWithTheNumber) {

@@ -281,6 +281,18 @@ TEST_F(HostCompilerTest, ACrashingCompilerIsReported) {
   expect_nothing_left();
 }
 
+TEST_F(HostCompilerTest, AFaultOfTheCompilerIsGoneAroundAtALowerLevel) {
+  const std::string real = find_program(installed_compilers().front(), kSystemPath);
+  BuildResult result = build_with(
+      "case \"$*\" in *-Og*) ;; *) echo 'unit.cpp:1: internal compiler error: in f'; exit 1;; "
+      "esac\n"
+      "PATH=" +
+      std::string(kSystemPath) + " exec " + real + " \"$@\"");
+  ASSERT_TRUE(result.ok()) << result.log;
+  EXPECT_NE(result.log.find("again with -Og"), std::string::npos);
+  EXPECT_EQ(call_add(path("out.so")), 6.0f);
+}
+
 TEST_F(HostCompilerTest, ATalkativeCompilerFillsNoMemory) {
   BuildResult result = build_with("head -c 10000000 /dev/zero | tr '\\0' x; exit 1");
   EXPECT_EQ(result.status, BuildStatus::kCompilerFailed);

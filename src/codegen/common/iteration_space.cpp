@@ -8,10 +8,6 @@
 namespace litz {
 namespace {
 
-constexpr int64_t kFewBlocks = 256;    // rows are split where they make fewer blocks
-constexpr int64_t kManyBlocks = 1024;  // ... into about so many
-constexpr int64_t kLongRow = 16384;    // ... and are longer than this
-
 // An upper bound of |e| and of every partial result while it is computed; saturates.
 double magnitude(Index e) {
   switch (e.kind()) {
@@ -107,14 +103,15 @@ bool walks_columns(KernelAnalysis& analysis, const Program& program, int64_t lea
   return score > 0;
 }
 
-int split_rows(KernelAnalysis& analysis, int64_t rows_of_block, int64_t iterations, int64_t least) {
-  if (!can_split(analysis) || iterations < kLongRow) return 1;
+int split_rows(KernelAnalysis& analysis, int64_t rows_of_block, int64_t iterations, int64_t least,
+               const SplitLimits& limits) {
+  if (!can_split(analysis) || iterations < limits.long_row) return 1;
   int64_t rows = 1;
   for (size_t i = 0; i < analysis.kernel().outer.size(); ++i) rows *= analysis.extent(i).constant();
   const int64_t blocks = (rows + rows_of_block - 1) / rows_of_block;
-  if (rows == 0 || blocks >= kFewBlocks) return 1;
-  return static_cast<int>(
-      std::clamp<int64_t>(std::min(kManyBlocks / blocks, iterations / least), 1, kManyBlocks));
+  if (rows == 0 || blocks >= limits.few_blocks) return 1;
+  return static_cast<int>(std::clamp<int64_t>(
+      std::min(limits.many_blocks / blocks, iterations / least), 1, limits.many_blocks));
 }
 
 TurnedLoads find_turned_loads(KernelAnalysis& analysis, int64_t least_extent) {

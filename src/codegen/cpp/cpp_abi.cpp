@@ -27,9 +27,9 @@ struct LitzHost {
   void (*parallel_for)(void* self, i64 begin, i64 end, i64 grain, LitzRangeBody body, void* state);
   i32 (*num_threads)(void* self);
   void (*fail)(void* self, int status, const char* message);
+  int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
   int (*launch)(void* self, i32 kernel, const i64* grid, i32 threads, i64 shared_bytes, void** arguments);
   int (*constant)(void* self, const void* bytes, i64 num_bytes, void** data);
-  int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
 };
 struct LitzDeviceImage { const void* bytes; i64 num_bytes; };
 struct LitzDeviceKernel { const char* name; i32 image; };
@@ -105,6 +105,7 @@ std::string cpp_abi_text() {
   check("sizeof(LitzArtifact)", sizeof(LitzArtifact));
   check("__builtin_offsetof(LitzTensor, handle)", offsetof(LitzTensor, handle));
   check("__builtin_offsetof(LitzHost, copy)", offsetof(LitzHost, copy));
+  check("__builtin_offsetof(LitzHost, constant)", offsetof(LitzHost, constant));
   check("__builtin_offsetof(LitzArtifact, device_code)", offsetof(LitzArtifact, device_code));
   return text + "\n";
 }

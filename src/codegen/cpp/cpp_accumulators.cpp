@@ -1,5 +1,6 @@
 #include "codegen/cpp/cpp_accumulators.h"
 
+#include "codegen/cpp/cpp_text.h"
 #include "support/error.h"
 
 namespace litz {
@@ -52,9 +53,9 @@ std::string Accumulator::start(int lanes) {
               (dtype_ == DType::kFloat64 ? "__builtin_inf()" : "__builtin_inff()");
     }
   } else if (s.integer == INT64_MIN) {
-    value = "(-9223372036854775807LL - 1)";
+    value = cpp_integer_literal(s.integer, prelude_->int64_suffix());
   } else {
-    value = "(" + scalar_type() + ")" + text(s.integer) + "LL";
+    value = "(" + scalar_type() + ")" + text(s.integer) + std::string(prelude_->int64_suffix());
   }
   return lanes == 1 ? value : prelude_->splat(dtype_, lanes) + "(" + value + ")";
 }

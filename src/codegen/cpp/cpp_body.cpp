@@ -198,7 +198,8 @@ int CppBody::mask_bytes_of(Expr e) {
 std::string CppBody::literal(const Scalar& scalar, DType dtype) {
   if (dtype == DType::kBool) return scalar.integer != 0 ? "true" : "false";
   if (is_floating(dtype)) return cpp_float_literal(scalar.real, dtype == DType::kFloat64);
-  return "(" + prelude_.type(dtype, 1) + ")" + cpp_integer_literal(scalar.integer);
+  return "(" + prelude_.type(dtype, 1) + ")" +
+         cpp_integer_literal(scalar.integer, prelude_.int64_suffix());
 }
 
 // ---- addresses ----
@@ -222,7 +223,8 @@ std::string CppBody::address(BufferId buffer, const std::string& offset) {
   const DType memory = dtype == DType::kBool ? DType::kUInt8
                        : is_half(dtype)      ? DType::kInt16
                                              : dtype;
-  return "((" + prelude_.type(memory, 1) + "*)" + arguments_.pointer(buffer) + " + " + offset + ")";
+  return "((" + prelude_.global() + prelude_.type(memory, 1) + "*)" + arguments_.pointer(buffer) +
+         " + " + offset + ")";
 }
 
 // Text of an offset whose i0, i1, ... are the values of `runtime`, given by scalar_of.

@@ -24,6 +24,7 @@ constexpr int kMaxChunks = 128;
 constexpr int64_t kTransposeTile = 64;  // edge of the squares in which transposed reads are turned
 constexpr int kUnrolledWork = 8;        // operations of a loop body that is worth unrolling
 constexpr int kUnroll = 4;
+constexpr int kLongWork = 24;               // ... that is too long to be printed again for the rest
 constexpr int64_t kTaskNanoseconds = 6000;  // least work worth handing to a thread
 
 std::string text(int64_t value) { return std::to_string(value); }
@@ -196,6 +197,41 @@ class KernelPrinter {
     return "1";
   }
 
+  // Whether every stretch of a loop is a number of whole vectors. Stretches begin at multiples of
+  // the lanes: tiles, blocks and chunks are made so.
+  bool whole_vectors(size_t loop) const {
+    const Index e = extent(loop);
+    return e.is_constant() && e.constant() % plan_.lanes == 0;
+  }
+
+  // The vector loop from v to `end`, its body printed once for whole vectors and once for the rest.
+  // A long body is printed once for both, which halves the time to compile it. `length` is that of
+  // the loop, or below 0; `roots` are what the body computes.
+  template <class Body>
+  void print_vectors(const std::string& end, int64_t length, const std::vector<Expr>& roots,
+                     const Body& body) {
+    const std::string step = text(plan_.lanes);
+    const bool has_whole = length < 0 || length >= plan_.lanes;
+    const bool has_rest = length < 0 ? !whole_vectors(plan_.loop) : length % plan_.lanes != 0;
+    const auto print = [&](const std::string& valid, const std::string& header) {
+      body_.push_vector_scope(plan_.loop, "v", plan_.lanes, valid);
+      body();
+      body_.pop_scope(header);
+    };
+    if (has_whole && has_rest &&
+        analysis_.work(roots, LoopMask{1} << plan_.loop).operations >= kLongWork) {
+      const std::string valid = body_.fresh("valid");
+      body_.push_scope(CppBody::kNoLoop, "");
+      body_.out().line("const " + i64_ + " " + valid + " = " + end + " - v < " + step + " ? " +
+                       end + " - v : " + step + ";");
+      print(valid, "");
+      body_.pop_scope("for (; v < " + end + "; v += " + step + ")");
+      return;
+    }
+    if (has_whole) print("", "for (; v + " + step + " <= " + end + "; v += " + step + ")");
+    if (has_rest) print("(" + end + " - v)", "if (v < " + end + ")");
+  }
+
   // ---- stages where the vector loop is an inner loop, or there is none ----
 
   bool in_stage(const Accumulator& a, uint32_t stage) const { return a.reduction().stage == stage; }
@@ -291,7 +327,6 @@ class KernelPrinter {
     body_.out().line(i64_ + " v = " + begin + ";");
     const bool known = !blocks && begin == "0" && e.is_constant();
     const int64_t length = known ? e.constant() : -1;
-    const std::string step = text(plan_.lanes);
     if (unroll > 1) {
       body_.push_scope(CppBody::kNoLoop, "");
       for (int u = 0; u < unroll; ++u) {
@@ -307,17 +342,9 @@ class KernelPrinter {
         for (int u = 1; u < unroll; ++u) a.merge(body_, stem, stem + "_" + text(u));
       }
     }
-    const bool all_unrolled = known && unroll > 1 && length % (unroll * plan_.lanes) == 0;
-    if (!all_unrolled && (!known || length >= plan_.lanes)) {
-      body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "");
-      print_element(stage, stem);
-      body_.pop_scope("for (; v + " + step + " <= " + end + "; v += " + step + ")");
-    }
-    if (!known || length % plan_.lanes != 0) {
-      body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "(" + end + " - v)");
-      print_element(stage, stem);
-      body_.pop_scope("if (v < " + end + ")");
-    }
+    const int64_t rest = known && unroll > 1 ? length % (unroll * plan_.lanes) : length;
+    if (rest != 0)
+      print_vectors(end, rest, analysis_.stage_roots(stage), [&] { print_element(stage, stem); });
     body_.pop_scope(std::string(CppBody::kBlock));
     if (nested) {
       for (Accumulator& a : accumulators_) {
@@ -419,7 +446,7 @@ class KernelPrinter {
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_tile_stage(stage, one_tile);
     if (std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
                     [](const KernelStore& s) { return !s.inner; })) {
-      print_tile_loop(one_tile, [&] { body_.store_outer(); });
+      print_tile_loop(one_tile, analysis_.outer_roots(), [&] { body_.store_outer(); });
     }
     pop_rows("for (" + i64_ + " it = begin; it < end; ++it)");
     total_ = body_index(count(rows_)) + (one_tile ? "" : " * " + tiles);
@@ -450,7 +477,7 @@ class KernelPrinter {
     }
     std::vector<std::string> headers;
     for (size_t loop : inner_) headers.push_back(open_inner_loop(loop));
-    print_tile_loop(one_tile, [&] {
+    print_tile_loop(one_tile, analysis_.stage_roots(stage), [&] {
       for (Accumulator& a : accumulators_) {
         if (!in_stage(a, stage)) continue;
         const std::string updated = a.accumulate_in_array(body_, "v - from");
@@ -552,7 +579,7 @@ class KernelPrinter {
       if (rest < 0 || rest >= count * plan_.lanes) whole(count);
       if (rest > 0) rest %= count * plan_.lanes;
     }
-    if (rest != 0) {
+    if (rest < 0 ? !whole_vectors(plan_.loop) : rest != 0) {
       body_.push_scope(CppBody::kNoLoop, "");
       print(1, "(to - v)");
       body_.pop_scope("if (v < to)");
@@ -606,22 +633,11 @@ class KernelPrinter {
   }
 
   template <class Body>
-  void print_tile_loop(bool one_tile, const Body& body) {
+  void print_tile_loop(bool one_tile, const std::vector<Expr>& roots, const Body& body) {
     const Index e = extent(plan_.loop);
-    const bool known = one_tile && e.is_constant();
     body_.push_scope(CppBody::kNoLoop, "");
     body_.out().line(i64_ + " v = from;");
-    const std::string step = text(plan_.lanes);
-    if (!known || e.constant() >= plan_.lanes) {
-      body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "");
-      body();
-      body_.pop_scope("for (; v + " + step + " <= to; v += " + step + ")");
-    }
-    if (!known || e.constant() % plan_.lanes != 0) {
-      body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "(to - v)");
-      body();
-      body_.pop_scope("if (v < to)");
-    }
+    print_vectors("to", one_tile && e.is_constant() ? e.constant() : -1, roots, body);
     body_.pop_scope(std::string(CppBody::kBlock));
   }
 
@@ -690,14 +706,18 @@ class KernelPrinter {
     body_.push_scope(CppBody::kNoLoop, "");
     print_turned_tile();
     body_.pop_scope("for (; v + " + lanes + " <= to; v += " + lanes + ")");
-    body_.push_scope(along_, "w");
-    print_vector_body("(to - v)");
-    body_.pop_scope("for (" + i64_ + " w = u; v < to && w < u + " + lanes + "; ++w)");
+    if (!whole_vectors(plan_.loop)) {
+      body_.push_scope(along_, "w");
+      print_vector_body("(to - v)");
+      body_.pop_scope("for (" + i64_ + " w = u; v < to && w < u + " + lanes + "; ++w)");
+    }
     body_.pop_scope("for (; u + " + lanes + " <= bottom; u += " + lanes + ")");
 
-    body_.push_scope(along_, "u");
-    print_tile_loop(false, [&] { body_.store_outer(); });
-    body_.pop_scope("for (; u < bottom; ++u)");
+    if (!whole_vectors(along_)) {
+      body_.push_scope(along_, "u");
+      print_tile_loop(false, analysis_.outer_roots(), [&] { body_.store_outer(); });
+      body_.pop_scope("for (; u < bottom; ++u)");
+    }
     pop_rows("for (" + i64_ + " it = begin; it < end; ++it)");
     total_ = body_index(count(rows_)) + " * " + across + " * " + down;
     grain_ = grain(text(kTransposeTile * kTransposeTile));

@@ -225,7 +225,14 @@ std::string cast_text(Prelude& prelude, DType from, DType to, const std::string&
   return prelude.convert(source, to, lanes) + "(" + value + ")";
 }
 
-// Through memory: the bits of a half are only there.
+// The bits of a half are in memory only.
+std::string bitcast_half_scalar(Prelude& prelude, DType from, DType to, const std::string& value) {
+  const std::string bits = is_half(from) ? prelude.to_bits(from) + "(" + value + ")" : value;
+  const std::string result = prelude.type(to, 1);
+  if (!is_half(to)) return "(" + result + ")" + bits;
+  return prelude.from_bits(to) + "(" + bits + ")";
+}
+
 std::string bitcast_half(Prelude& prelude, DType from, DType to, const std::string& value,
                          int lanes) {
   const std::string result = prelude.type(register_dtype(to), lanes);
@@ -251,7 +258,7 @@ std::string cpp_scalar_expression(Prelude& prelude, ExprOp op, DType result,
       return cast_text(prelude, a.dtype, result, a.text, 1);
     case ExprOp::kBitcast:
       if (is_half(a.dtype) || is_half(result))
-        return bitcast_half(prelude, a.dtype, result, a.text, 1);
+        return bitcast_half_scalar(prelude, a.dtype, result, a.text);
       if (result == DType::kBool) return a.text + " != 0";
       if (is_bool) return "(" + type + ")" + a.text;
       return "__builtin_bit_cast(" + type + ", " + a.text + ")";
@@ -262,7 +269,10 @@ std::string cpp_scalar_expression(Prelude& prelude, ExprOp op, DType result,
     case ExprOp::kIsInf:
       return prelude.function(PreludeFn::kAbs, dtype, 1) + "(" + a.text + ") == " + infinity(dtype);
     case ExprOp::kSignBit:
-      return is_floating(dtype) ? "__builtin_signbit(" + a.text + ") != 0" : a.text + " < 0";
+      if (!is_floating(dtype)) return a.text + " < 0";
+      return "__builtin_bit_cast(" +
+             prelude.type(integer_of_bytes(static_cast<int64_t>(size_of(dtype))), 1) + ", " +
+             a.text + ") < 0";
     case ExprOp::kBitNot:
       return is_bool ? "!" + a.text : "(" + type + ")~" + a.text;
     default:

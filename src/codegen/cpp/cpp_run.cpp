@@ -23,34 +23,10 @@ constexpr const char* kPlainFunction = R"(
 #endif
 )";
 
-constexpr const char* kCopyOnDevice = R"(
-static int copy_tensor(const LitzHost* host, const LitzTensor* from, LitzTensor* to, i64) {
-  return host->copy(host->self, from, to);
-}
-)";
-constexpr const char* kCopyInMemory = R"(
-static void copy_strided(char* to, const i64* to_strides, const char* from, const i64* from_strides,
-                         const i64* sizes, i32 ndim, i64 bytes) {
-  if (ndim == 0) {
-    __builtin_memcpy(to, from, (unsigned long)bytes);
-    return;
-  }
-  for (i64 i = 0; i < sizes[0]; ++i) {
-    copy_strided(to + i * to_strides[0] * bytes, to_strides + 1, from + i * from_strides[0] * bytes, from_strides + 1,
-                 sizes + 1, ndim - 1, bytes);
-  }
-}
-
-static int copy_tensor(const LitzHost*, const LitzTensor* from, LitzTensor* to, i64 bytes) {
-  copy_strided((char*)to->data, to->strides, (const char*)from->data, from->strides, to->sizes, to->ndim, bytes);
-  return 0;
-}
-)";
-
 // What runs after a library op: its result gets the layout that the kernels were compiled for.
 constexpr const char* kExpectLayout = R"(
-static int expect_layout(const LitzHost* host, LitzTensor* tensor, const i64* sizes, const i64* strides, i32 ndim,
-                         i32 dtype, i64 bytes, bool copy, const char* message) {
+LITZ_PLAIN static int expect_layout(const LitzHost* host, LitzTensor* tensor, const i64* sizes, const i64* strides,
+                                    i32 ndim, i32 dtype, bool copy, const char* message) {
   if (tensor->handle == 0 || tensor->ndim != ndim || tensor->dtype != dtype) {
     host->fail(host->self, 1, message);
     return 1;
@@ -71,7 +47,7 @@ static int expect_layout(const LitzHost* host, LitzTensor* tensor, const i64* si
     copied.strides = strides;
     copied.handle = 0;
     int status = host->allocate(host->self, &copied);
-    if (status == 0 && !empty) status = copy_tensor(host, tensor, &copied, bytes);
+    if (status == 0 && !empty) status = host->copy(host->self, tensor, &copied);
     host->release(host->self, tensor);
     *tensor = copied;
     if (status != 0) return status;
@@ -103,7 +79,6 @@ class RunPrinter {
     CppRun out;
     IndentedBuffer t;
     t.line(kPlainFunction);
-    t.line(options_.on_device ? kCopyOnDevice : kCopyInMemory);
     t.line(replace_all(kExpectLayout, "SAME", options_.aligned ? aligned("tensor->data") : "true"));
     for (const std::string& line : statics_) t.line(line);
     print_symbol_reader(t);
@@ -257,8 +232,7 @@ class RunPrinter {
     body_.open("if (!(" + aligned(name) + ")) {");
     body_.line("const LitzTensor from = {" + name + ", " + rest);
     body_.line("if ((status = host->allocate(host->self, &" + copy + ")) != 0) break;");
-    body_.line("if ((status = copy_tensor(host, &from, &" + copy + ", " +
-               text(size_of(buffer.dtype)) + ")) != 0) break;");
+    body_.line("if ((status = host->copy(host->self, &from, &" + copy + ")) != 0) break;");
     body_.line(name + " = (char*)" + copy + ".data;");
     body_.close();
     return name;
@@ -478,8 +452,8 @@ class RunPrinter {
       body_.line(
           "if ((status = expect_layout(host, &" + name + ", " + lasting_array(buffer.sizes) + ", " +
           lasting_array(buffer.strides) + ", " + text(static_cast<int64_t>(buffer.sizes.size())) +
-          ", " + dtype_text(buffer.dtype) + ", " + text(size_of(buffer.dtype)) + ", " +
-          (kernel.results_are_views ? "true" : "false") + ", " +
+          ", " + dtype_text(buffer.dtype) + ", " + (kernel.results_are_views ? "true" : "false") +
+          ", " +
           cpp_string_literal(kernel.name + " (node " + kernel.node +
                              ") returned a tensor of another shape or dtype than was traced") +
           ")) != 0) break;");
@@ -538,8 +512,7 @@ class RunPrinter {
         body_.line("{");
         body_.line("  const LitzTensor from = " + name + ";");
         body_.line("  if ((status = host->allocate(host->self, &" + name + ")) != 0) break;");
-        body_.line("  if ((status = copy_tensor(host, &from, &" + name + ", " +
-                   text(size_of(view->dtype)) + ")) != 0) break;");
+        body_.line("  if ((status = host->copy(host->self, &from, &" + name + ")) != 0) break;");
         body_.line("}");
       } else {
         const std::string base = s.kind == Storage::Kind::kInput

@@ -26,10 +26,11 @@ std::string cpp_string_literal(std::string_view text) {
   return out + "\"";
 }
 
-std::string cpp_integer_literal(int64_t value) {
-  if (value == INT64_MIN) return "(-9223372036854775807LL - 1)";
+std::string cpp_integer_literal(int64_t value, std::string_view int64_suffix) {
+  const std::string suffix(int64_suffix);
+  if (value == INT64_MIN) return "(-9223372036854775807" + suffix + " - 1)";
   std::string text = std::to_string(value);
-  if (value > INT32_MAX || value < INT32_MIN) text += "LL";
+  if (value > INT32_MAX || value < INT32_MIN) text += suffix;
   return value < 0 ? "(" + text + ")" : text;
 }
 
@@ -69,7 +70,9 @@ DType integer_of_bytes(int64_t bytes, bool is_signed) {
 
 namespace {
 
-std::string sum_text(Index e, const std::function<std::string(Index)>& text_of) {
+std::string sum_text(Index e, std::string_view int64_suffix,
+                     const std::function<std::string(Index)>& text_of) {
+  const auto literal = [&](int64_t value) { return cpp_integer_literal(value, int64_suffix); };
   std::string text;
   for (const auto& [coefficient, term] : e.terms()) {
     std::string part = text_of(term);
@@ -77,11 +80,11 @@ std::string sum_text(Index e, const std::function<std::string(Index)>& text_of) 
       text += " - " + part;
       continue;
     }
-    if (coefficient != 1) part += " * " + cpp_integer_literal(coefficient);
+    if (coefficient != 1) part += " * " + literal(coefficient);
     text += text.empty() ? part : " + " + part;
   }
-  if (e.sum_constant() > 0) text += " + " + cpp_integer_literal(e.sum_constant());
-  if (e.sum_constant() < 0) text += " - " + cpp_integer_literal(-e.sum_constant());
+  if (e.sum_constant() > 0) text += " + " + literal(e.sum_constant());
+  if (e.sum_constant() < 0) text += " - " + literal(-e.sum_constant());
   return "(" + text + ")";
 }
 
@@ -95,11 +98,11 @@ std::string cpp_index(Index e, Prelude& prelude,
   };
   switch (e.kind()) {
     case IndexKind::kConstant:
-      return cpp_integer_literal(e.constant());
+      return cpp_integer_literal(e.constant(), prelude.int64_suffix());
     case IndexKind::kSymbol:
       return symbol_text(e);
     case IndexKind::kSum:
-      return sum_text(e, text_of);
+      return sum_text(e, prelude.int64_suffix(), text_of);
     case IndexKind::kProduct: {
       std::string text;
       for (Index factor : e.operands()) text += (text.empty() ? "" : " * ") + text_of(factor);

@@ -17,8 +17,9 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 // A string literal; every byte outside printable ASCII is escaped.
 std::string cpp_string_literal(std::string_view text);
 
-// An int where the value is one, else a long long; in parentheses where it is negative.
-std::string cpp_integer_literal(int64_t value);
+// An int where the value is one, else of 64 bits, as the suffix says; in parentheses where it is
+// negative.
+std::string cpp_integer_literal(int64_t value, std::string_view int64_suffix = "LL");
 
 // The shortest literal that has the value, a float (with its suffix) or a double.
 std::string cpp_float_literal(double value, bool is_double);

@@ -1,8 +1,10 @@
 #include "codegen/cpp/prelude.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "codegen/cpp/prelude_fragments.h"
+#include "codegen/simt/simt_dialect.h"
 #include "support/error.h"
 
 namespace litz {
@@ -122,7 +124,9 @@ std::string shape_name(DType dtype, int lanes) {
   return name;
 }
 
-int operands_of(std::string_view name) {
+}  // namespace
+
+int prelude::operands_of(std::string_view name) {
   for (const FnRow& row : kFns) {
     if (row.spelling == name) return row.operands;
   }
@@ -132,6 +136,8 @@ int operands_of(std::string_view name) {
   }
   return 1;
 }
+
+namespace {
 
 std::optional<DType> conversion_target(std::string_view name) {
   if (name == "from_f16" || name == "from_bf16") return DType::kFloat32;
@@ -152,6 +158,8 @@ size_t closing(std::string_view text, size_t at) {
 
 }  // namespace
 
+std::string_view prelude::scalar_types() { return kScalars; }
+
 std::string_view to_string(PreludeFn fn) { return kFns[static_cast<int>(fn)].spelling; }
 int operand_count(PreludeFn fn) { return kFns[static_cast<int>(fn)].operands; }
 
@@ -162,7 +170,7 @@ bool supports(PreludeFn fn, DType dtype) {
 }
 
 Prelude::Prelude(const PreludeTarget& target) : target_(target) {
-  LITZ_CHECK(target.cuda || target.vector_bytes == 16 ||
+  LITZ_CHECK(target.device != nullptr || target.vector_bytes == 16 ||
                  (target.vector_bytes == 32 && target.avx2) ||
                  (target.vector_bytes == 64 && target.avx512 && target.avx2),
              "vector width " + std::to_string(target.vector_bytes) + " needs its instruction set");
@@ -173,13 +181,15 @@ std::string Prelude::type(DType dtype, int lanes) {
              "lanes " + std::to_string(lanes));
   if (dtype == DType::kBool) return lanes == 1 ? "bool" : type(DType::kInt8, lanes);
   dtype = register_dtype(dtype);
+  if (target_.device != nullptr && !target_.device->has_type(dtype))
+    add_missing(std::string(torch_name(dtype)) + " values");
   const std::string name = shape_name(dtype, lanes);
   if (lanes == 1 || !defined_.insert(name).second) return name;
   const int bytes = bytes_of(dtype) * lanes;
   if (is_pack(bytes_of(dtype), lanes)) {
     const std::string half = type(dtype, lanes / 2);
     if (defined_.insert("litz_pack").second) {
-      types_ += target_.cuda ? prelude::cuda_pack() : kPack;
+      types_ += target_.device != nullptr ? target_.device->pack() : std::string(kPack);
       if (defined_.contains("select")) body_ += kSelectPack;
     }
     types_ += "typedef litz_pack<" + half + "> " + name + ";\n";
@@ -288,8 +298,22 @@ std::string Prelude::require(std::string_view name, DType dtype, int lanes) {
     body_ += pack_definition(name, own, dtype, lanes);
     return own;
   }
+  const std::string text = fragment(name, dtype, lanes);
+  const std::string expanded = expand(text, own, name, dtype, lanes);
+  body_ += expanded;
+  return own;
+}
+
+std::string Prelude::fragment(std::string_view name, DType dtype, int lanes) {
   const Shape shape{dtype, lanes};
-  std::string text = target_.cuda ? prelude::cuda_fragment(name, shape) : "";
+  std::string text;
+  if (target_.device != nullptr) {
+    text = target_.device->fragment(name, shape);
+    if (text.empty() && !target_.device->takes_common(name, dtype)) {
+      add_missing(std::string(name) + " of " + std::string(torch_name(dtype)));
+      return text;
+    }
+  }
   if (text.empty()) text = prelude::memory_fragment(target_, name, shape);
   if (text.empty()) {
     if (dtype == DType::kFloat32) text = prelude::float32_fragment(target_, name);
@@ -298,10 +322,22 @@ std::string Prelude::require(std::string_view name, DType dtype, int lanes) {
   }
   if (text.empty()) text = prelude::basic_fragment(target_, name, shape);
   if (text.empty() && is_floating(dtype)) text = prelude::library_fragment(name, shape);
-  LITZ_CHECK(!text.empty(), "no fragment for " + own);
-  const std::string expanded = expand(text, own, name, dtype, lanes);
-  body_ += expanded;
-  return own;
+  LITZ_CHECK(!text.empty(),
+             "no fragment for " + std::string(name) + "_" + shape_name(dtype, lanes));
+  return text;
+}
+
+void Prelude::add_missing(std::string what) {
+  if (std::find(missing_.begin(), missing_.end(), what) == missing_.end())
+    missing_.push_back(std::move(what));
+}
+
+std::string Prelude::global() const {
+  return target_.device == nullptr ? std::string() : target_.device->words().global;
+}
+
+std::string_view Prelude::int64_suffix() const {
+  return target_.device == nullptr ? "LL" : std::string_view(target_.device->words().int64_suffix);
 }
 
 std::string Prelude::pack_definition(std::string_view name, const std::string& own, DType dtype,
@@ -333,8 +369,8 @@ std::string Prelude::pack_definition(std::string_view name, const std::string& o
            "(x.a, x.b)); }\n";
   }
   const std::string half = require(name, dtype, lanes / 2);
-  if (target_.cuda && (name == "load" || name == "store"))
-    return prelude::cuda_pack_access(name, half, Shape{dtype, lanes});
+  if (target_.device != nullptr && (name == "load" || name == "store"))
+    return target_.device->pack_access(name, half, Shape{dtype, lanes});
   if (name == "load") {
     return head + value + " " + own + "(const void* p) { return {" + half + "(p), " + half +
            "((const char*)p + " + half_bytes + ")}; }\n";
@@ -365,7 +401,7 @@ std::string Prelude::pack_definition(std::string_view name, const std::string& o
   std::string params;
   std::string low;
   std::string high;
-  for (int i = 0; i < operands_of(name); ++i) {
+  for (int i = 0; i < prelude::operands_of(name); ++i) {
     const std::string x(1, "xyz"[i]);
     const std::string comma = i == 0 ? "" : ", ";
     params += comma + value + " " + x;
@@ -412,7 +448,7 @@ std::string Prelude::require_conversion(std::string_view name, DType from, DType
            ";\n}\n";
   } else {
     std::string fragment =
-        target_.cuda ? prelude::cuda_convert_fragment(name, Shape{from, lanes}, to) : "";
+        target_.device != nullptr ? target_.device->conversion(name, Shape{from, lanes}, to) : "";
     if (fragment.empty())
       fragment = prelude::convert_fragment(target_, name, Shape{from, lanes}, to);
     text = expand(fragment, own, name, from, lanes);
@@ -451,8 +487,8 @@ std::string Prelude::load_like(std::string_view name, DType memory, int lanes) {
           ? "(" + call + " != 0)"
           : require("from_" + std::string(to_string(memory)), DType::kUInt16, lanes) + "(" + call +
                 ")";
-  return define(own, type(memory, lanes) + " " + own + "(const void* p" + (tail ? ", i64 n" : "") +
-                         ") { return " + value + "; }");
+  return define(own, type(memory, lanes) + " " + own + "(const " + global() + "void* p" +
+                         (tail ? ", i64 n" : "") + ") { return " + value + "; }");
 }
 
 std::string Prelude::store_like(std::string_view name, DType memory, int lanes) {
@@ -464,7 +500,7 @@ std::string Prelude::store_like(std::string_view name, DType memory, int lanes) 
       memory == DType::kBool
           ? require("from_mask", DType::kUInt8, lanes)
           : require("bits_" + std::string(to_string(memory)), DType::kFloat32, lanes);
-  return define(own, "void " + own + "(void* p, " + type(memory, lanes) + " v" +
+  return define(own, "void " + own + "(" + global() + "void* p, " + type(memory, lanes) + " v" +
                          (tail ? ", i64 n" : "") + ") { " + raw + "(p, " + bits + "(v)" +
                          (tail ? ", n" : "") + "); }");
 }
@@ -587,23 +623,30 @@ std::string Prelude::reduce_or(DType dtype, int lanes) {
   return require("reduce_or", dtype, lanes);
 }
 
+std::string Prelude::from_bits(DType half) {
+  return require("from_" + std::string(litz::to_string(half)), DType::kUInt16, 1);
+}
+std::string Prelude::to_bits(DType half) {
+  return require("bits_" + std::string(litz::to_string(half)), DType::kFloat32, 1);
+}
+
 std::string Prelude::atomic(PreludeFn fn, DType memory) {
   const std::string own =
       "atomic_" + std::string(to_string(fn)) + "_" + std::string(litz::to_string(memory));
+  if (const std::string why = target_.device->missing_atomic(memory); !why.empty()) {
+    add_missing(why);
+    return own;
+  }
   const DType storage = storage_dtype(memory);
-  const std::string load =
-      is_half(memory) ? require("from_" + std::string(litz::to_string(memory)), DType::kUInt16, 1)
-                      : "";
-  const std::string store =
-      is_half(memory) ? require("bits_" + std::string(litz::to_string(memory)), DType::kFloat32, 1)
-                      : "";
+  const std::string load = is_half(memory) ? from_bits(memory) : "";
+  const std::string store = is_half(memory) ? to_bits(memory) : "";
   const std::string combine = function(fn, memory, 1);
   if (!defined_.contains("litz_atomic")) {
     defined_.insert("litz_atomic");
-    body_ += prelude::cuda_atomic_helper();
+    body_ += target_.device->atomic_helper();
   }
-  return define(own,
-                prelude::cuda_atomic(own, combine, load, store, type(memory, 1), type(storage, 1)));
+  return define(
+      own, target_.device->atomic(own, combine, load, store, type(memory, 1), type(storage, 1)));
 }
 
 std::string Prelude::transpose(DType dtype, int lanes) {
@@ -613,9 +656,10 @@ std::string Prelude::transpose(DType dtype, int lanes) {
 }
 
 std::string Prelude::text() const {
-  if (!target_.cuda) return std::string(kHeader) + std::string(kScalars) + types_ + body_;
-  return std::string(prelude::cuda_header()) + std::string(kScalars) +
-         std::string(prelude::cuda_helpers()) + types_ + body_;
+  if (target_.device == nullptr)
+    return std::string(kHeader) + std::string(kScalars) + types_ + body_;
+  return target_.device->header() + target_.device->scalar_types() + target_.device->helpers() +
+         types_ + body_;
 }
 
 }  // namespace litz

@@ -29,10 +29,13 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/dtype.h"
 
 namespace litz {
+
+class SimtDialect;
 
 struct PreludeTarget {
   bool avx2 = false;
@@ -40,8 +43,9 @@ struct PreludeTarget {
   bool f16c = false;
   bool avx512 = false;    // F, BW, DQ and VL together
   int vector_bytes = 16;  // width of a native vector: 16, 32 (needs avx2) or 64 (needs avx512)
-  // CUDA C++ instead, in which every vector is a pack of scalars; the other fields have no meaning.
-  bool cuda = false;
+  // A language for devices instead, in which every vector is a pack of scalars; the other fields
+  // have no meaning. Must outlive the prelude.
+  const SimtDialect* device = nullptr;
 };
 
 // X(enumerator, spelling, operands, meaning). Floats: F32 and F64 (F16 and BF16 compute as F32; the
@@ -119,6 +123,13 @@ class Prelude {
   // Lanes of a full register of this element size; what a kernel's main loop should use.
   int native_lanes(int bytes) const { return target_.vector_bytes / bytes; }
 
+  // Of a language for devices: in front of a type that global memory holds, and behind a literal of
+  // 64 bits.
+  std::string global() const;
+  std::string_view int64_suffix() const;
+  // What the language has no text for, in words: "erfinv of float32". The text is no program then.
+  const std::vector<std::string>& missing() const { return missing_; }
+
   std::string type(DType dtype, int lanes);  // bool: the mask of 1-byte lanes
   std::string type_mask(int bytes, int lanes);
 
@@ -167,7 +178,10 @@ class Prelude {
   // M name(i64 n): the first n lanes are true.
   std::string first_lanes(int bytes, int lanes);
   // Whether a read-modify-write store needs atomic() because threads may share the element.
-  bool has_atomics() const { return target_.cuda; }
+  bool has_atomics() const { return target_.device != nullptr; }
+  // The bits of a half float, an int16, as a value and back.
+  std::string from_bits(DType half);
+  std::string to_bits(DType half);
   // void name(void* p, T x): the element becomes fn(element, x), in the memory's dtype.
   std::string atomic(PreludeFn fn, DType memory);
   // "select": T select(M m, T x, T y), any T whose lanes are as wide as M's.
@@ -188,6 +202,8 @@ class Prelude {
 
  private:
   std::string require(std::string_view name, DType dtype, int lanes);
+  void add_missing(std::string what);
+  std::string fragment(std::string_view name, DType dtype, int lanes);
   std::string require_conversion(std::string_view name, DType from, DType to, int lanes);
   std::string pack_definition(std::string_view name, const std::string& own, DType dtype,
                               int lanes);
@@ -199,11 +215,12 @@ class Prelude {
   std::string load_like(std::string_view name, DType memory, int lanes);
   std::string store_like(std::string_view name, DType memory, int lanes);
   bool is_pack(int bytes, int lanes) const {
-    return lanes > 1 && (target_.cuda || bytes * lanes > target_.vector_bytes);
+    return lanes > 1 && (target_.device != nullptr || bytes * lanes > target_.vector_bytes);
   }
 
   PreludeTarget target_;
   std::set<std::string, std::less<>> defined_;
+  std::vector<std::string> missing_;
   std::string types_;
   std::string body_;
 };

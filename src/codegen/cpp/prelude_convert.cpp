@@ -26,8 +26,8 @@ LITZ_INLINE @T{u16} @N(@V x) {
   const @T{u32} u = __builtin_bit_cast(@T{u32}, x);
   const @T{u32} a = u & 0x7fffffff;
   const @T{u32} normal = (a - 0x38000000 + 0xfff + ((a >> 13) & 1)) >> 13;
-  const @V half = __builtin_bit_cast(@V, a) + 0.5f;
-  const @T{u32} small = __builtin_bit_cast(@T{u32}, half) - 0x3f000000;
+  const @V moved = __builtin_bit_cast(@V, a) + 0.5f;
+  const @T{u32} small = __builtin_bit_cast(@T{u32}, moved) - 0x3f000000;
   @T{u32} h = a < 0x38800000u ? small : normal;
   h = a >= 0x477ff000u ? @T{u32}{} + 0x7c00u : h;
   h = a > 0x7f800000u ? @T{u32}{} + 0x7e00u : h;

@@ -58,20 +58,11 @@ std::string convert_fragment(const PreludeTarget& target, std::string_view name,
 // Per lane, through libm or a scalar routine; float32 and float64.
 std::string library_fragment(std::string_view name, Shape shape);
 
-// What CUDA C++ has instead, for scalars; looked up first where that is the target.
-std::string cuda_fragment(std::string_view name, Shape shape);
-std::string cuda_convert_fragment(std::string_view name, Shape from, DType to);
-// The text in front of the scalar types, and behind them.
-std::string_view cuda_header();
-std::string_view cuda_helpers();
-std::string_view cuda_pack();
-// Loads and stores of a whole pack, given the versions for its halves.
-std::string cuda_pack_access(std::string_view name, std::string_view half, Shape shape);
-// The definition, without LITZ_INLINE, of a function that changes an element atomically.
-std::string_view cuda_atomic_helper();
-std::string cuda_atomic(const std::string& own, const std::string& combine, const std::string& load,
-                        const std::string& store, const std::string& value,
-                        const std::string& memory);
+// Arguments of the function.
+int operands_of(std::string_view name);
+
+// The definitions of f32, i64 and so on.
+std::string_view scalar_types();
 
 // "a, a + 1, ..., a + n - 1"
 std::string index_list(int first, int count);

@@ -18,7 +18,7 @@ LITZ_INLINE void @N(void* p, @V v) {
 }
 )";
 
-// Copies n elements as a sum of powers of two.
+// Copies n elements, fewer than the lanes, as a sum of powers of two.
 std::string tail_steps(Shape shape, std::string_view to, std::string_view from) {
   const int bytes = static_cast<int>(size_of(shape.dtype));
   std::string text = "  i64 k = 0;\n";
@@ -51,7 +51,8 @@ std::string load_tail_text(const PreludeTarget& target, Shape shape) {
            (bytes == 4 ? "d" : "q") + (shape.bytes() == 32 ? "256" : "") +
            "((const W*)p, m));\n}\n";
   }
-  return "\nLITZ_INLINE @V @N(const void* p, i64 n) {\n  @V r = {};\n" +
+  return "\nLITZ_INLINE @V @N(const void* p, i64 n) {\n  if (n == " + std::to_string(shape.lanes) +
+         ") return @{load}(p);\n  @V r = {};\n" +
          tail_steps(shape, "(char*)&r + k", "(const char*)p + k") + "  return r;\n}\n";
 }
 
@@ -74,7 +75,8 @@ std::string store_tail_text(const PreludeTarget& target, Shape shape) {
            (bytes == 4 ? "d" : "q") + (shape.bytes() == 32 ? "256" : "") +
            "((W*)p, m, __builtin_bit_cast(W, v));\n}\n";
   }
-  return "\nLITZ_INLINE void @N(void* p, @V v, i64 n) {\n" +
+  return "\nLITZ_INLINE void @N(void* p, @V v, i64 n) {\n  if (n == " +
+         std::to_string(shape.lanes) + ") return @{store}(p, v);\n" +
          tail_steps(shape, "(char*)p + k", "(const char*)&v + k") + "}\n";
 }
 

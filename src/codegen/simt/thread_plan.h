@@ -9,11 +9,45 @@
 //             neighbours that are neighbours in memory
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "codegen/common/kernel_analysis.h"
 
 namespace litz {
+
+struct ThreadPlan;
+
+// A kernel as a backend sees it (litz/backend.h); -1 for what is known at run time alone.
+struct ThreadShape {
+  int64_t rows = -1;
+  int64_t row_length = -1;
+  int stages = 0;
+  int reductions = 0;
+};
+
+// What a device wants, and what it can do; the values here are those of NVIDIA's GPUs. Counts of
+// threads are powers of two.
+struct ThreadHeuristics {
+  int warp = 32;               // threads that run in step: what a short row gets
+  int block = 256;             // threads of a block with small groups
+  int most_group = 512;        // of one group
+  int column_width = 32;       // groups side by side of a block that walks columns ...
+  int most_column_group = 32;  // ... and threads of each
+  int64_t thread_row = 16;     // inner iterations that one thread does alone
+  int64_t warp_row = 1024;     // ... and one warp
+  int64_t turns = 4;           // vectors that each thread of a large group takes
+  int vector_bytes = 16;       // of memory in one access; 0: elements are accessed one by one
+  int most_lanes = 8;          // elements in one access
+  int64_t kept_elements = 32;  // of a row in each thread's registers
+  int64_t few_blocks = 256;    // rows are split where they make fewer blocks
+  int64_t many_blocks = 1024;  // ... into about so many
+  int64_t long_row = 16384;    // ... and are longer than this
+  bool local_memory = true;    // for loads that are turned in it
+  // Changes group and groups of a plan; may be empty.
+  std::function<void(const ThreadShape& shape, ThreadPlan& plan)> choose;
+};
 
 struct ThreadPlan {
   int group = 1;     // threads of a group, a power of two
@@ -33,12 +67,14 @@ struct ThreadPlan {
   // Above 1, so many groups share the inner loops of one row, each a stretch of the last but the
   // vector loop; a second kernel combines what they made.
   int splits = 1;
+  std::string fault;  // what is wrong with a backend's choice, or empty
 
   int threads() const { return group * groups; }
 };
 
 inline constexpr int kTurnedEdge = 32;  // of those squares
 
-ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program);
+ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
+                        const ThreadHeuristics& heuristics);
 
 }  // namespace litz

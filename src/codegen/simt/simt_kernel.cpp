@@ -1,32 +1,33 @@
-#include "codegen/cuda/cuda_kernel.h"
+#include "codegen/simt/simt_kernel.h"
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "codegen/cpp/cpp_accumulators.h"
 #include "codegen/cpp/cpp_body.h"
-#include "codegen/cuda/thread_plan.h"
+#include "codegen/cpp/cpp_text.h"
 #include "support/error.h"
 
 namespace litz {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr size_t kMostKept = 3;      // loads whose values stay in registers
-constexpr int kFinishThreads = 256;  // that combine the partial results of one row
+constexpr size_t kMostKept = 3;  // loads whose values stay in registers
 
 std::string text(int64_t value) { return std::to_string(value); }
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Program& program, const Kernel& kernel, Prelude& prelude)
+  KernelPrinter(const Program& program, const Kernel& kernel, const SimtDialect& dialect,
+                const ThreadHeuristics& heuristics, Prelude& prelude)
       : program_(program),
         kernel_(kernel),
+        words_(dialect.words()),
         prelude_(prelude),
         analysis_(kernel),
         arguments_(program),
         body_(analysis_, prelude, arguments_),
-        plan_(plan_threads(analysis_, program)),
+        plan_(plan_threads(analysis_, program, heuristics)),
+        finish_threads_(heuristics.block),
         position_(plan_.narrow ? "i32" : "i64") {
     for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
     for (size_t i = 0; i < kernel.inner.size(); ++i) inner_.push_back(kernel.outer.size() + i);
@@ -36,7 +37,7 @@ class KernelPrinter {
     }
   }
 
-  CudaKernel print() {
+  SimtKernel print() {
     body_.push_scope(CppBody::kNoLoop, "");
     body_.push_iteration_scope();
     if (!plan_.turned_loads.empty()) {
@@ -113,8 +114,8 @@ class KernelPrinter {
       rows.pop_back();
     }
     total_ = body_.index(units);
-    body_.out().line("const " + position_ + " it = (" + position_ + ")blockIdx.x * " +
-                     text(plan_.threads()) + " + (" + position_ + ")threadIdx.x;");
+    body_.out().line("const " + position_ + " it = (" + position_ + ")" + words_.block[0] + " * " +
+                     text(plan_.threads()) + " + (" + position_ + ")" + words_.thread + ";");
     body_.out().line("if (it >= " + total_ + ") return;");
     if (lanes == 1) {
       decode(outer_, "it", 1);
@@ -165,18 +166,18 @@ class KernelPrinter {
     IndentedBuffer& out = body_.out();
     const std::string tiles_across = body_.index(across);
     const std::string tiles_down = body_.index(down);
-    out.line("const " + position_ + " tile = (" + position_ + ")blockIdx.x;");
+    out.line("const " + position_ + " tile = (" + position_ + ")" + words_.block[0] + ";");
     out.line("const " + position_ + " left = tile % " + tiles_across + " * " + edge + ";");
     out.line("const " + position_ + " top = tile / " + tiles_across + " % " + tiles_down + " * " +
              edge + ";");
-    out.line("const i32 x = (i32)threadIdx.x % " + edge + ";");
+    out.line("const i32 x = (i32)" + words_.thread + " % " + edge + ";");
     decode(around, "(tile / (" + tiles_across + " * " + tiles_down + "))", 1);
     bind(around);
     std::vector<std::string> tiles;
     for (Expr load : loads) {
       const DType dtype = register_dtype(load.dtype());
       tiles.push_back(body_.fresh("square"));
-      body_.out().line("__shared__ " + (dtype == DType::kBool ? "bool" : prelude_.type(dtype, 1)) +
+      body_.out().line(words_.local + (dtype == DType::kBool ? "bool" : prelude_.type(dtype, 1)) +
                        " " + tiles.back() + "[" + edge + "][" + edge + " + 1];");
     }
     const auto print_rows = [&](const std::string& u, const std::string& v, const auto& act) {
@@ -188,14 +189,14 @@ class KernelPrinter {
       act();
       body_.pop_scope("");
       body_.pop_scope("if (u < " + height + " && v < " + width + ")");
-      body_.pop_scope("for (i32 j = (i32)threadIdx.x / " + edge + "; j < " + edge +
+      body_.pop_scope("for (i32 j = (i32)" + words_.thread + " / " + edge + "; j < " + edge +
                       "; j += " + step + ")");
     };
     print_rows("x", "j", [&] {
       for (size_t i = 0; i < loads.size(); ++i)
         body_.out().line(tiles[i] + "[j][x] = " + body_.scalar(loads[i]) + ";");
     });
-    body_.out().line("__syncthreads();");
+    body_.out().line(words_.barrier);
     print_rows("j", "x", [&] {
       for (size_t i = 0; i < loads.size(); ++i) body_.define_scalar(loads[i], tiles[i] + "[x][j]");
       body_.store_outer();
@@ -211,14 +212,13 @@ class KernelPrinter {
     const std::string groups = text(plan_.groups);
     IndentedBuffer& out = body_.out();
     std::string which = "0";
-    if (plan_.groups > 1)
-      which = plan_.columns ? "threadIdx.x % " + groups : "threadIdx.x / " + group;
-    out.line(position_ + " it = (" + position_ + ")blockIdx.x * " + groups + " + (" + position_ +
-             ")(" + which + ");");
+    if (plan_.groups > 1) which = words_.thread + (plan_.columns ? " % " + groups : " / " + group);
+    out.line(position_ + " it = (" + position_ + ")" + words_.block[0] + " * " + groups + " + (" +
+             position_ + ")(" + which + ");");
     out.line("const i32 member = (i32)" +
              (plan_.group == 1 ? std::string("0")
-              : plan_.columns  ? "(threadIdx.x / " + groups + ")"
-                               : "(threadIdx.x % " + group + ")") +
+              : plan_.columns  ? "(" + words_.thread + " / " + groups + ")"
+                               : "(" + words_.thread + " % " + group + ")") +
              ";");
     if (barriers()) {
       // All threads of a block meet at its barriers, those past the end too.
@@ -256,8 +256,8 @@ class KernelPrinter {
     int64_t offset = 0;
     for (const Accumulator& total : totals_) {
       for (const auto& [type, name] : total.total_variables("_p")) {
-        body_.out().line(type + "* const " + name + " = (" + type + "*)(scratch + " + text(offset) +
-                         ");");
+        body_.out().line(words_.global + type + "* const " + name + " = (" + words_.global + type +
+                         "*)(scratch + " + text(offset) + ");");
         offset += (plan_.splits * rows() * 8 + 255) / 256 * 256;
       }
     }
@@ -270,7 +270,7 @@ class KernelPrinter {
       const auto mine = total.total_variables("_t");
       const auto parts = total.total_variables("_p");
       for (size_t i = 0; i < mine.size(); ++i)
-        body_.out().line(parts[i].second + "[(i64)blockIdx.y * " + text(rows()) +
+        body_.out().line(parts[i].second + "[(i64)" + words_.block[1] + " * " + text(rows()) +
                          " + it] = " + mine[i].second + ";");
     }
   }
@@ -279,10 +279,11 @@ class KernelPrinter {
   void print_finish() {
     const ThreadPlan first = plan_;
     plan_.columns = false;
-    plan_.group = kFinishThreads;
+    plan_.group = finish_threads_;
     plan_.groups = 1;
     IndentedBuffer& out = body_.out();
-    out.line("const " + position_ + " it = (" + position_ + ")blockIdx.x;");
+    out.line("const " + position_ + " it = (" + position_ + ")" + words_.block[0] + ";");
+    if (!shuffles()) out.line("const i32 member = (i32)" + words_.thread + ";");
     for (const Accumulator& total : totals_) declare_shared(total);
     declare_partials();
     std::vector<Accumulator*> totals;
@@ -299,8 +300,8 @@ class KernelPrinter {
                          parts[i].second + "[(i64)part * " + text(rows()) + " + it];");
       total.merge(body_, "_t", "_o");
     }
-    body_.pop_scope("for (i32 part = (i32)threadIdx.x; part < " + text(first.splits) +
-                    "; part += " + text(kFinishThreads) + ")");
+    body_.pop_scope("for (i32 part = (i32)" + words_.thread + "; part < " + text(first.splits) +
+                    "; part += " + text(finish_threads_) + ")");
     combine_rows(totals);
     decode(outer_, "it", 1);
     bind(outer_);
@@ -308,13 +309,16 @@ class KernelPrinter {
       body_.define_reduced(total.number(), total.total_name("_t"), false);
     body_.push_scope(CppBody::kNoLoop, "");
     body_.store_outer();
-    body_.pop_scope("if (threadIdx.x == 0)");
+    body_.pop_scope("if (" + words_.thread + " == 0)");
     unbind(outer_);
     plan_ = first;
   }
 
   // Whether groups meet at barriers of their block rather than within a warp.
-  bool barriers() const { return plan_.group > 1 && (plan_.columns || plan_.group > kWarp); }
+  bool barriers() const {
+    return plan_.group > 1 && (plan_.columns || !shuffles() || plan_.group > words_.warp);
+  }
+  bool shuffles() const { return !words_.shuffle.empty(); }
 
   bool in_stage(const Accumulator& a, uint32_t stage) const { return a.reduction().stage == stage; }
 
@@ -413,7 +417,7 @@ class KernelPrinter {
 
   // Only unrolled loops leave the arrays in registers.
   void close_turn() {
-    body_.pop_scope("_Pragma(\"unroll\") for (i32 t = 0; t < " + text(plan_.turns) + "; ++t)");
+    body_.pop_scope(words_.unroll + "for (i32 t = 0; t < " + text(plan_.turns) + "; ++t)");
   }
 
   void print_turns(uint32_t stage) {
@@ -441,7 +445,7 @@ class KernelPrinter {
     body_.out().line(position_ + " v = " + from + "member * " + lanes + ";");
     open_vector(loop, "v", "");
     print_element(stage);
-    body_.pop_scope("_Pragma(\"unroll 4\") for (; v + " + lanes + " <= " + length +
+    body_.pop_scope(words_.unroll_some + "for (; v + " + lanes + " <= " + length +
                     "; v += " + text(static_cast<int64_t>(plan_.group) * plan_.lanes) + ")");
     const Index e = extent(loop);
     if (plan_.lanes > 1 && !(e.is_constant() && e.constant() % plan_.lanes == 0)) {
@@ -475,7 +479,7 @@ class KernelPrinter {
     print_element(stage);
     body_.pop_scope("");
     unbind(around);
-    body_.pop_scope("_Pragma(\"unroll 4\") for (" + position_ + " u = " + from + "member; u < " +
+    body_.pop_scope(words_.unroll_some + "for (" + position_ + " u = " + from + "member; u < " +
                     total + "; u += " + text(plan_.group) + ")");
     body_.pop_scope(std::string(CppBody::kBlock));
   }
@@ -488,7 +492,8 @@ class KernelPrinter {
     IndentedBuffer& out = body_.out();
     out.line("const " + position_ + " stretch = (" + *length + " + " + parts + " - 1) / " + parts +
              " * " + text(unit) + ";");
-    out.line("const " + position_ + " from = (" + position_ + ")blockIdx.y * stretch;");
+    out.line("const " + position_ + " from = (" + position_ + ")" + words_.block[1] +
+             " * stretch;");
     out.line("const " + position_ + " to = from + stretch < " + *length +
              " ? from + stretch : " + *length + ";");
     *length = "to";
@@ -512,9 +517,9 @@ class KernelPrinter {
   // ---- combining the accumulators of a group ----
 
   void declare_shared(const Accumulator& total) {
-    const int64_t slots = plan_.columns ? plan_.threads() : kWarp;
+    const int64_t slots = plan_.columns || !shuffles() ? plan_.threads() : words_.warp;
     for (const auto& [type, name] : total.total_variables("_s"))
-      body_.out().line("__shared__ " + type + " " + name + "[" + text(slots) + "];");
+      body_.out().line(words_.local + type + " " + name + "[" + text(slots) + "];");
   }
 
   void combine_group(uint32_t stage) {
@@ -524,33 +529,35 @@ class KernelPrinter {
     }
     if (totals.empty()) return;
     if (plan_.columns) {
-      combine_columns(totals);
+      combine_in_local_memory(totals, plan_.groups);
     } else {
       combine_rows(totals);
     }
   }
 
   void combine_rows(const std::vector<Accumulator*>& totals) {
-    combine_warp(totals, std::min(plan_.group, kWarp));
-    if (plan_.group <= kWarp) return;
+    if (!shuffles()) return combine_in_local_memory(totals, 1);
+    combine_warp(totals, std::min(plan_.group, words_.warp));
+    if (plan_.group <= words_.warp) return;
     IndentedBuffer& out = body_.out();
-    const int warps = plan_.group / kWarp;
-    out.line("__syncthreads();");
+    const int warps = plan_.group / words_.warp;
+    const std::string warp = text(words_.warp);
+    out.line(words_.barrier);
     for (Accumulator* total : totals) {
       const auto registers = total->total_variables("_t");
       const auto shared = total->total_variables("_s");
       for (size_t i = 0; i < registers.size(); ++i)
-        out.line("if (threadIdx.x % 32 == 0) " + shared[i].second +
-                 "[threadIdx.x / 32] = " + registers[i].second + ";");
+        out.line("if (" + words_.thread + " % " + warp + " == 0) " + shared[i].second + "[" +
+                 words_.thread + " / " + warp + "] = " + registers[i].second + ";");
     }
-    out.line("__syncthreads();");
+    out.line(words_.barrier);
     // Every warp adds up all of them, so that all threads have the result.
     for (Accumulator* total : totals) {
       const auto registers = total->total_variables("_t");
       const auto shared = total->total_variables("_s");
       for (size_t i = 0; i < registers.size(); ++i)
-        out.line(registers[i].second + " = " + shared[i].second + "[threadIdx.x % " + text(warps) +
-                 "];");
+        out.line(registers[i].second + " = " + shared[i].second + "[" + words_.thread + " % " +
+                 text(warps) + "];");
     }
     combine_warp(totals, warps);
   }
@@ -562,16 +569,18 @@ class KernelPrinter {
       const auto mine = total->total_variables("_t");
       const auto other = total->total_variables("_o");
       for (size_t i = 0; i < mine.size(); ++i)
-        body_.out().line(other[i].first + " " + other[i].second + " = litz_shuffle(" +
+        body_.out().line(other[i].first + " " + other[i].second + " = " + words_.shuffle + "(" +
                          mine[i].second + ", o);");
       total->merge(body_, "_t", "_o");
     }
     body_.pop_scope("for (i32 o = " + text(width / 2) + "; o > 0; o /= 2)");
   }
 
-  void combine_columns(const std::vector<Accumulator*>& totals) {
+  // Threads of a group are `apart` from each other, and so are the slots of what they share.
+  void combine_in_local_memory(const std::vector<Accumulator*>& totals, int apart) {
     IndentedBuffer& out = body_.out();
-    const std::string groups = text(plan_.groups);
+    const std::string step = apart == 1 ? "o" : "o * " + text(apart);
+    const std::string own = "[" + words_.thread + "]";
     const auto each = [&](const auto& act) {
       for (Accumulator* total : totals) {
         const auto registers = total->total_variables("_t");
@@ -579,79 +588,86 @@ class KernelPrinter {
         for (size_t i = 0; i < registers.size(); ++i) act(registers[i], shared[i]);
       }
     };
-    out.line("__syncthreads();");
-    each([&](const auto& r, const auto& s) {
-      out.line(s.second + "[threadIdx.x] = " + r.second + ";");
-    });
-    out.line("__syncthreads();");
+    out.line(words_.barrier);
+    each([&](const auto& r, const auto& s) { out.line(s.second + own + " = " + r.second + ";"); });
+    out.line(words_.barrier);
     body_.push_scope(CppBody::kNoLoop, "");
     body_.push_scope(CppBody::kNoLoop, "");
     for (Accumulator* total : totals) {
       const auto other = total->total_variables("_o");
       const auto shared = total->total_variables("_s");
       for (size_t i = 0; i < other.size(); ++i)
-        body_.out().line(other[i].first + " " + other[i].second + " = " + shared[i].second +
-                         "[threadIdx.x + o * " + groups + "];");
+        body_.out().line(other[i].first + " " + other[i].second + " = " + shared[i].second + "[" +
+                         words_.thread + " + " + step + "];");
       total->merge(body_, "_t", "_o");
       const auto mine = total->total_variables("_t");
       for (size_t i = 0; i < mine.size(); ++i)
-        body_.out().line(shared[i].second + "[threadIdx.x] = " + mine[i].second + ";");
+        body_.out().line(shared[i].second + own + " = " + mine[i].second + ";");
     }
     body_.pop_scope("if (member < o)");
-    body_.out().line("__syncthreads();");
+    body_.out().line(words_.barrier);
     body_.pop_scope("for (i32 o = " + text(plan_.group / 2) + "; o > 0; o /= 2)");
+    const std::string first =
+        apart == 1 ? words_.thread + " - member" : words_.thread + " % " + text(apart);
     each([&](const auto& r, const auto& s) {
-      body_.out().line(r.second + " = " + s.second + "[threadIdx.x % " + groups + "];");
+      out.line(r.second + " = " + s.second + "[" + first + "];");
     });
   }
 
   // ---- the whole ----
 
-  CudaKernel assemble(const std::string& statements, const std::string& finish) {
-    CudaKernel kernel;
+  SimtKernel assemble(const std::string& statements, const std::string& finish) {
+    SimtKernel kernel;
     kernel.buffers = arguments_.buffers();
     kernel.symbols = arguments_.symbols();
     kernel.scratch_bytes = scratch_bytes_;
-    const std::string name(kCudaKernelName);
-    std::string parameters;
+    const std::string name(kSimtKernelName);
+    std::string of_host;
+    std::string of_device;
     std::string addresses;
     const auto add = [&](const std::string& type, const std::string& parameter) {
-      parameters += (parameters.empty() ? "" : ", ") + type + " " + parameter;
-      addresses += (addresses.empty() ? "&" : ", &") + parameter;
+      const std::string comma = addresses.empty() ? "" : ", ";
+      of_host += comma + type + " " + parameter;
+      of_device += comma + (type == "char*" ? words_.global : "") + type + " " + parameter;
+      addresses += comma + "&" + parameter;
     };
     add("char*", "scratch");
     for (size_t i = 0; i < kernel.buffers.size(); ++i)
       add("char*", "p" + text(static_cast<int64_t>(i)));
     for (size_t i = 0; i < kernel.symbols.size(); ++i)
       add("i64", "n" + text(static_cast<int64_t>(i)));
+    kernel.checks_values = arguments_.checks_values();
+    kernel.fault = plan_.fault;
+    if (words_.status_in_arguments && kernel.checks_values)
+      of_device += ", " + words_.global + "i32* status";
     const auto function = [&](const std::string& own, int threads, const std::string& body) {
-      std::string text_ = "extern \"C\" __global__ void __launch_bounds__(" + text(threads) + ") " +
-                          own + "(" + parameters + ") {\n";
-      if (arguments_.checks_values())
+      std::string text_ = replace_all(words_.kernel, "THREADS", text(threads));
+      text_ = replace_all(text_, "NAME", own) + "(" + of_device + ") {\n";
+      if (!words_.status_in_arguments && kernel.checks_values)
         text_ += "  i32 checked = 0;\n  i32* const status = &checked;\n";
       return text_ + body + "}\n";
     };
     kernel.device_text = function(name, plan_.threads(), statements);
     if (!finish.empty())
       kernel.device_text +=
-          "\n" + function(name + std::string(kCudaFinish), kFinishThreads, finish);
+          "\n" + function(name + std::string(kSimtFinish), finish_threads_, finish);
 
     const std::string per_block = !plan_.turned_loads.empty() ? "1"
                                   : is_pointwise()            ? text(plan_.threads())
                                                               : text(plan_.groups);
     IndentedBuffer h;
-    h.open("static void " + name + "(const LitzHost* host, i32* status, " + parameters + ") {");
+    h.open("static void " + name + "(const LitzHost* host, i32* status, " + of_host + ") {");
     h.line("const i64 total = " + total_ + ";");
     h.line("if (*status != 0 || total <= 0) return;");
     h.line("void* arguments[] = {" + addresses + "};");
     h.line("const i64 grid[3] = {(total + " + per_block + " - 1) / " + per_block + ", " +
            text(plan_.splits) + ", 1};");
-    h.line("*status = host->launch(host->self, " + std::string(kCudaKernelNumber) + ", grid, " +
+    h.line("*status = host->launch(host->self, " + std::string(kSimtKernelNumber) + ", grid, " +
            text(plan_.threads()) + ", 0, arguments);");
     if (!finish.empty()) {
       h.line("const i64 finish_grid[3] = {total, 1, 1};");
       h.line("if (*status == 0) *status = host->launch(host->self, " +
-             std::string(kCudaKernelNumber) + " + 1, finish_grid, " + text(kFinishThreads) +
+             std::string(kSimtKernelNumber) + " + 1, finish_grid, " + text(finish_threads_) +
              ", 0, arguments);");
     }
     h.close();
@@ -661,11 +677,13 @@ class KernelPrinter {
 
   const Program& program_;
   const Kernel& kernel_;
+  const SimtWords& words_;
   Prelude& prelude_;
   KernelAnalysis analysis_;
   KernelArguments arguments_;
   CppBody body_;
   ThreadPlan plan_;
+  int finish_threads_;    // that combine the partial results of one row
   std::string position_;  // the type of positions
   std::vector<size_t> outer_;
   std::vector<size_t> inner_;
@@ -679,8 +697,10 @@ class KernelPrinter {
 
 }  // namespace
 
-CudaKernel print_cuda_kernel(const Program& program, const Kernel& kernel, Prelude& prelude) {
-  return KernelPrinter(program, kernel, prelude).print();
+SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
+                             const SimtDialect& dialect, const ThreadHeuristics& heuristics,
+                             Prelude& prelude) {
+  return KernelPrinter(program, kernel, dialect, heuristics, prelude).print();
 }
 
 }  // namespace litz

@@ -1,12 +1,14 @@
+#include "codegen/cuda/cuda_dialect.h"
+
 #include <algorithm>
 #include <iterator>
 
-#include "codegen/cpp/prelude_fragments.h"
-
-// CUDA C++ for devices. Functions that the device library has are taken from it, since eager
-// PyTorch uses the same ones; everything else is what the C++ prelude has for scalars.
-namespace litz::prelude {
+// Functions that the device library has are taken from it, since eager PyTorch uses the same ones;
+// everything else is what the C++ prelude has for scalars.
+namespace litz {
 namespace {
+
+using prelude::Shape;
 
 constexpr std::string_view kHeader =
     R"(#define LITZ_INLINE static __device__ __forceinline__
@@ -26,7 +28,6 @@ LITZ_INLINE T litz_bit_cast(F x) {
 #define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
 #define __builtin_nanf(x) __int_as_float(0x7fc00000)
 #define __builtin_nan(x) __longlong_as_double(0x7ff8000000000000ll)
-#define __builtin_signbit(x) (signbit(x) ? 1 : 0)
 #define __builtin_copysign(x, y) copysign(x, y)
 #define __builtin_trunc(x) trunc(x)
 #define __builtin_tan(x) tan(x)
@@ -149,13 +150,7 @@ bool contains(const std::string_view (&names)[N], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-}  // namespace
-
-std::string_view cuda_header() { return kHeader; }
-std::string_view cuda_helpers() { return kHelpers; }
-std::string_view cuda_pack() { return kPack; }
-
-std::string cuda_fragment(std::string_view name, Shape shape) {
+std::string fragment_text(std::string_view name, Shape shape) {
   if (name == "load") return "\nLITZ_INLINE @V @N(const void* p) { return *(const @V*)p; }\n";
   if (name == "store") return "\nLITZ_INLINE void @N(void* p, @V v) { *(@V*)p = v; }\n";
   if (name == "load_tail") return "\nLITZ_INLINE @V @N(const void*, i64) { return @V(); }\n";
@@ -191,7 +186,7 @@ LITZ_INLINE f32 @N(f32 x, f32 y) {
   return "";
 }
 
-std::string cuda_convert_fragment(std::string_view name, Shape from, DType to) {
+std::string conversion_text(std::string_view name, Shape from, DType to) {
   if (name == "from_f16")
     return "\nLITZ_INLINE f32 @N(u16 x) {\n  f32 r;\n  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(r) : "
            "\"h\"(x));\n  return r;\n}\n";
@@ -214,12 +209,12 @@ LITZ_INLINE u16 @N(f32 x) {
 }
 )";
   if (is_floating(from.dtype) && is_integral(to))
-    return replace_to("\nLITZ_INLINE @T{TO} @N(@V x) { return (@T{TO})x; }\n", to);
+    return prelude::replace_to("\nLITZ_INLINE @T{TO} @N(@V x) { return (@T{TO})x; }\n", to);
   return "";
 }
 
 // One transaction where the address allows it.
-std::string cuda_pack_access(std::string_view name, std::string_view half, Shape shape) {
+std::string pack_access_text(std::string_view name, std::string_view half, Shape shape) {
   const std::string own = std::string(name) + "_" + std::string(to_string(shape.dtype)) + "x" +
                           std::to_string(shape.lanes);
   const std::string value = std::string(to_string(shape.dtype)) + "x" + std::to_string(shape.lanes);
@@ -259,8 +254,7 @@ std::string cuda_pack_access(std::string_view name, std::string_view half, Shape
 }
 
 // Compare and swap of the aligned word that holds the element.
-std::string_view cuda_atomic_helper() {
-  return R"(
+constexpr std::string_view kAtomic = R"(
 template <class M, class Change>
 LITZ_INLINE void litz_atomic(M* p, Change change) {
   if constexpr (sizeof(M) == 8) {
@@ -288,9 +282,8 @@ LITZ_INLINE void litz_atomic(M* p, Change change) {
   }
 }
 )";
-}
 
-std::string cuda_atomic(const std::string& own, const std::string& combine, const std::string& load,
+std::string atomic_text(const std::string& own, const std::string& combine, const std::string& load,
                         const std::string& store, const std::string& value,
                         const std::string& memory) {
   std::string text = "void " + own + "(void* p, " + value + " x) {";
@@ -305,4 +298,50 @@ std::string cuda_atomic(const std::string& own, const std::string& combine, cons
          ")" + store + "(" + combine + "(" + load + "(old), x)); });\n}";
 }
 
-}  // namespace litz::prelude
+SimtWords cuda_words() {
+  SimtWords words;
+  words.kernel = "extern \"C\" __global__ void __launch_bounds__(THREADS) NAME";
+  words.local = "__shared__ ";
+  words.block[0] = "blockIdx.x";
+  words.block[1] = "blockIdx.y";
+  words.thread = "threadIdx.x";
+  words.barrier = "__syncthreads();";
+  words.unroll = "_Pragma(\"unroll\") ";
+  words.unroll_some = "_Pragma(\"unroll 4\") ";
+  words.shuffle = "litz_shuffle";
+  return words;
+}
+
+class CudaDialect final : public SimtDialect {
+ public:
+  CudaDialect() : SimtDialect(cuda_words()) {}
+
+  std::string header() const override { return std::string(kHeader); }
+  std::string helpers() const override { return std::string(kHelpers); }
+  std::string fragment(std::string_view name, Shape shape) const override {
+    return fragment_text(name, shape);
+  }
+  std::string conversion(std::string_view name, Shape from, DType to) const override {
+    return conversion_text(name, from, to);
+  }
+  std::string pack() const override { return std::string(kPack); }
+  std::string pack_access(std::string_view name, std::string_view half,
+                          Shape shape) const override {
+    return pack_access_text(name, half, shape);
+  }
+  std::string atomic_helper() const override { return std::string(kAtomic); }
+  std::string atomic(const std::string& own, const std::string& combine, const std::string& load,
+                     const std::string& store, const std::string& value,
+                     const std::string& memory) const override {
+    return atomic_text(own, combine, load, store, value, memory);
+  }
+};
+
+}  // namespace
+
+const SimtDialect& cuda_dialect() {
+  static const CudaDialect dialect;
+  return dialect;
+}
+
+}  // namespace litz

@@ -1,0 +1,72 @@
+// Runs of one compiled graph that were recorded as CUDA graphs, each replayed by one launch.
+//
+// A recording is a run on one stream with inputs at certain addresses, and is replayed for a call
+// that has the same ones. An input whose address changes between calls is copied into memory of
+// the recording, unless the graph writes to it. Outputs are memory of the recording that is lent to
+// the caller: as long as one of them lives the recording is busy, and a call takes or makes
+// another. How many there are is bounded; calls beyond that run without one.
+#pragma once
+
+#include <litz/artifact.h>
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/frame.h"
+#include "torch_door.h"
+
+namespace litz {
+
+// Everything here needs the GIL, which is the lock.
+class CudaRecordings {
+ public:
+  // `record(inputs, copied)` captures a run with the inputs, those marked in `copied` in memory of
+  // their own, and returns (replay, that memory, outputs), or None where the graph cannot be
+  // captured. An output is ("input", i, None), ("view", i, tensor), ("own", -1, tensor) or
+  // ("value", -1, object).
+  CudaRecordings(TorchDoor& door, const LitzArtifact& artifact, const TorchDevice& device,
+                 nanobind::object record);
+  ~CudaRecordings();
+
+  // The outputs of a call whose inputs were read into `frame` and checked, or an invalid object
+  // where it is to run without a recording.
+  nanobind::object call(const Frame& frame, nanobind::handle inputs);
+
+  size_t count() const { return recordings_.size(); }
+  int traverse(visitproc visit, void* arg) const;
+  void clear();
+
+  struct Recording;
+
+ private:
+  using Addresses = std::vector<const void*>;
+
+  std::optional<void*> current_stream() const;
+  bool take_addresses(const Frame& frame);
+  std::shared_ptr<Recording> find(void* stream);
+  std::shared_ptr<Recording> make(nanobind::handle inputs, void* stream);
+  bool make_room();
+  void copy_inputs(const Recording& recording, const Frame& frame) const;
+  nanobind::object outputs(const std::shared_ptr<Recording>& recording, nanobind::handle inputs);
+  PyObject* lend(const std::shared_ptr<Recording>& recording, size_t output) const;
+
+  TorchDoor& door_;
+  const LitzArtifact& artifact_;
+  TorchDevice device_;
+  nanobind::object record_;
+  std::vector<std::shared_ptr<Recording>> recordings_;  // the one used last at the end
+  int made_ = 0;
+  std::unordered_set<unsigned long> warm_threads_;
+  bool stopped_ = false;
+  // Of the call at hand, and of the one before.
+  Addresses addresses_;
+  std::vector<int64_t> extents_;  // sizes, strides and integers, where they may change
+  Addresses earlier_;
+  std::vector<bool> varies_;  // by input: its address has changed
+};
+
+}  // namespace litz

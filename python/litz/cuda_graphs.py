@@ -1,0 +1,71 @@
+"""Recording a run of a compiled graph as a CUDA graph. When that happens, and what becomes of the recording, is
+decided in C++ (``cuda_recordings.h``)."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Output = tuple[str, int, Any]
+_one_at_a_time = threading.Lock()
+
+Recorded = tuple[Callable[[], None], list[Tensor | None], list[Output]]
+
+
+def recorder(
+    run: Callable[[Sequence[Any]], Sequence[Any]], device: str, refused: Callable[[str], None]
+) -> Callable[[Sequence[Any], Sequence[bool]], Recorded | None]:
+    """What ``CompiledGraph.record_runs`` takes. ``run`` makes one run on the current stream of the device;
+    ``refused`` is told why a graph cannot be recorded."""
+
+    def record(inputs: Sequence[Any], copied: Sequence[bool]) -> Recorded | None:
+        own = [_like(x) if copy else None for x, copy in zip(inputs, copied, strict=True)]
+        arguments = [x if mine is None else mine for x, mine in zip(inputs, own, strict=True)]
+        graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+        with _one_at_a_time, torch.cuda.device(device):
+            try:
+                # Another thread's work goes on meanwhile, but for what waits for the whole device and PyTorch's random
+                # numbers.
+                with torch.cuda.graph(graph, pool, capture_error_mode="thread_local"):
+                    results = run(arguments)
+            except Exception as fault:
+                _end_capture(pool)
+                refused(str(fault).partition("\n")[0])
+                return None
+        # The method of the base class, which is no Python code.
+        replay = super(torch.cuda.CUDAGraph, graph).replay
+        return replay, own, [_describe(result, arguments) for result in results]
+
+    return record
+
+
+def _end_capture(pool: tuple[int, int]) -> None:
+    """Ends what PyTorch leaves begun where a capture fails: its allocator still fills the pool, and its generator of
+    random numbers waits for the end of a capture, of which the next one does as well."""
+    with contextlib.suppress(RuntimeError):
+        torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
+        torch._C._cuda_releasePool(torch.cuda.current_device(), pool)
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        pass
+
+
+def _like(x: Tensor) -> Tensor:
+    return torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device)
+
+
+def _describe(result: Any, arguments: Sequence[Any]) -> Output:
+    """How the result of a later replay is made from that of the recorded run."""
+    if not isinstance(result, Tensor):
+        return "value", -1, result
+    storage = result.untyped_storage()
+    for number, argument in enumerate(arguments):
+        if argument is result:
+            return "input", number, None
+        if isinstance(argument, Tensor) and argument.untyped_storage()._cdata == storage._cdata:
+            return "view", number, result
+    return "own", -1, result

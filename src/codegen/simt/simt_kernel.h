@@ -1,0 +1,45 @@
+// Prints one kernel for the threads of a device, in the words of a dialect, and the host function
+// that launches it.
+//
+// A group of threads (thread_plan.h) runs one iteration of the outer loops, stage by stage: its
+// threads take turns in the inner loops, then combine their accumulators, within a warp by shuffles
+// where the dialect has them and else through local memory, always in the same order, so that equal
+// inputs give equal results.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/cpp/prelude.h"
+#include "codegen/simt/simt_dialect.h"
+#include "codegen/simt/thread_plan.h"
+#include "schedule/plan.h"
+
+namespace litz {
+
+struct SimtKernel {
+  // Both name the function kSimtKernelName, and kSimtKernelNumber stands for its number.
+  std::string device_text;
+  std::string host_text;
+  std::vector<BufferId> buffers;  // pointer arguments p0, p1, ...
+  std::vector<Index> symbols;     // int64 arguments n0, n1, ...
+  // A second function, kSimtKernelName followed by kSimtFinish, combines the partial results that
+  // the first one leaves in so many bytes of scratch memory; 0: there is none.
+  int64_t scratch_bytes = 0;
+  bool checks_values = false;
+  std::string fault;  // ThreadPlan::fault
+};
+
+inline constexpr std::string_view kSimtKernelName = "KERNEL";
+inline constexpr std::string_view kSimtKernelNumber =
+    "NUMBER";  // the second function's is one more
+inline constexpr std::string_view kSimtFinish = "_finish";
+
+// The host function's signature is
+//   void KERNEL(const LitzHost* host, i32* status, char* scratch, char* p0, ..., i64 n0, ...)
+// `prelude` is that of the device text.
+SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
+                             const SimtDialect& dialect, const ThreadHeuristics& heuristics,
+                             Prelude& prelude);
+
+}  // namespace litz
