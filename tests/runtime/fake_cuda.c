@@ -127,6 +127,11 @@ int cuStreamSynchronize(void* stream) {
   RECORD("cuStreamSynchronize", "stream=%d", (int)(intptr_t)stream);
   return 0;
 }
+int cuStreamIsCapturing(void* stream, int* status) {
+  (void)stream;
+  *status = 0;
+  return answer("cuStreamIsCapturing");
+}
 int cuGetErrorName(int status, const char** name) {
   *name = status == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_SOME";
   return 0;
