@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from litz.decompositions import decompositions
+from litz.direct_call import InferenceGraphs
 from litz.graph_compiler import BoxedCallable, compile_graph_module
 from litz.options import resolve_options
 
@@ -26,15 +27,23 @@ def litz_backend(
     from torch._dynamo.backends.common import aot_autograd
 
     resolved = resolve_options(mode, options)
+    inference = InferenceGraphs()
+
+    def compile_inference(part: fx.GraphModule, part_inputs: Sequence[Any]) -> BoxedCallable:
+        compiled = compile_graph_module(part, resolved, "inference")
+        inference.add(compiled, len(part_inputs))
+        return compiled
+
     compile_to_aten = aot_autograd(
         fw_compiler=_compiler(resolved, "forward"),
         bw_compiler=_compiler(resolved, "backward"),
-        inference_compiler=_compiler(resolved, "inference"),
+        inference_compiler=compile_inference,
         partition_fn=min_cut_rematerialization_partition,
         decompositions=decompositions(),
         keep_inference_input_mutations=True,
     )
-    return compile_to_aten(gm, example_inputs)
+    compiled = compile_to_aten(gm, example_inputs)
+    return inference.direct(gm, example_inputs) or compiled
 
 
 def _compiler(

@@ -153,7 +153,9 @@ class Compilation {
     const std::string& arch = paths_.device.arch;
     ArtifactCache cache = open_cache();
     const CacheKey key = timings_.measure("key", [&] {
-      return make_key(target, compiler->identity(), arch + " " + nvrtc->version());
+      return make_key(
+          target, compiler->identity(),
+          arch + " " + std::to_string(paths_.device.multiprocessors) + " " + nvrtc->version());
     });
     if (find_in_cache(cache, key)) return std::move(result_);
 
@@ -281,7 +283,7 @@ class Compilation {
   }
 
   Plan schedule(const Program& program) {
-    const ScheduleOptions options = schedule_options(options_);
+    const ScheduleOptions options = schedule_options(options_, paths_.device);
     ScheduleState state(std::make_shared<Program>(program));
     std::string before = trace_.enabled() ? to_string(state) : "";
     for (const ScheduleStep& step : schedule_steps()) {

@@ -15,13 +15,14 @@ LoweringOptions lowering_options(const Options& options) {
   return lowering;
 }
 
-ScheduleOptions schedule_options(const Options& options) {
+ScheduleOptions schedule_options(const Options& options, const DeviceTarget& device) {
   ScheduleOptions schedule;
   schedule.inline_producers = options.inline_producers;
   schedule.fuse = options.fuse;
   schedule.order_groups = options.order_groups;
   schedule.reuse_memory = options.reuse_memory;
   schedule.max_kernel_nodes = static_cast<int>(options.max_kernel_nodes);
+  if (!device.is_cpu()) schedule.few_rows = device.multiprocessors;
   return schedule;
 }
 

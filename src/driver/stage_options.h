@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codegen/cpp/cpp_artifact.h"
+#include "driver/device_target.h"
 #include "driver/options.h"
 #include "lowering/lowering.h"
 #include "schedule/schedule.h"
@@ -10,7 +11,7 @@
 namespace litz {
 
 LoweringOptions lowering_options(const Options& options);
-ScheduleOptions schedule_options(const Options& options);
+ScheduleOptions schedule_options(const Options& options, const DeviceTarget& device = {});
 
 // The CPU that the option names, which need not be this machine. Throws UserError that lists the
 // valid ones.

@@ -284,7 +284,7 @@ class Fuser {
       return false;
     }
     if (crosses_stage_over_long_rows(group, c)) {
-      *reason = "the rows are too long to be walked twice from cache";
+      *reason = "the rows are too long to be walked twice";
       return false;
     }
     raise_level(group, c);
@@ -463,7 +463,8 @@ class Fuser {
     return stage;
   }
 
-  // A member that needs a row's result and walks the row again.
+  // A member that needs a row's result and walks the row again, which is too long for the cache or
+  // for those who would walk it.
   bool crosses_stage_over_long_rows(GroupId group, const Candidate& c) const {
     const FusionGroup& g = result_.groups[group];
     if (g.inner.empty()) return false;
@@ -473,9 +474,14 @@ class Fuser {
           return written != states_[group].written.end() && !written->second.full;
         });
     if (!needs_result) return false;
-    Index row = context_.constant(1);
-    for (Index v : g.inner) row = row * (v.is_symbol() ? v.extent() : context_.constant(1));
-    return row.range().lo > kMaxRowElements;
+    const auto count = [&](const std::vector<Index>& variables) {
+      Index all = context_.constant(1);
+      for (Index v : variables) all = all * (v.is_symbol() ? v.extent() : context_.constant(1));
+      return all;
+    };
+    const Index row = count(g.inner);
+    if (row.range().lo > kMaxRowElements) return true;
+    return row.range().lo >= options_.long_row && count(g.outer).range().hi <= options_.few_rows;
   }
 
   void add_member(GroupId group, const Candidate& c, LoopMapping mapping) {

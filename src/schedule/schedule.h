@@ -15,6 +15,10 @@ struct ScheduleOptions {
   bool order_groups = true;
   bool reuse_memory = true;
   int max_kernel_nodes = 400;  // scalar operations of one kernel, before fusion stops
+  // Where there are no more rows than this, and they are so long, a kernel walks them once: what
+  // needs a row's result is a kernel of its own, so that each can share out the rows' elements.
+  int64_t few_rows = 4;
+  int64_t long_row = 64 * 1024;
 };
 
 Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOptions& options);

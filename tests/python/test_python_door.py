@@ -3,7 +3,7 @@
 import json
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +252,36 @@ def test_results_that_nobody_uses_may_have_any_shape(interpret: bool) -> None:
     )
     with pytest.raises(RuntimeError, match="another shape or dtype than was traced"):
         used(x)
+
+
+def _called_directly(fn: Callable[..., Any], *args: Any) -> bool:
+    """Whether Dynamo calls the compiled graph without AOTAutograd's wrapper."""
+    made: list[Callable[..., Any]] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        made.append(litz_backend(gm, inputs))
+        return made[0]
+
+    torch._dynamo.reset()
+    result = torch.compile(fn, backend=backend, dynamic=False)(*[x.clone() for x in args])
+    torch.testing.assert_close(result, fn(*[x.clone() for x in args]))
+    return made[0].__module__ == "litz.direct_call"
+
+
+def test_plain_inference_graphs_are_called_directly() -> None:
+    x = torch.randn(6, 5)
+    linear = torch.nn.Linear(5, 3)
+    assert _called_directly(lambda x: (x + 1).relu(), x)
+    assert _called_directly(lambda x: (x.sum(0), x @ x.t()), x)
+    with torch.no_grad():
+        assert _called_directly(linear, x)
+
+
+def test_graphs_that_need_autograds_wrapper_get_it() -> None:
+    x = torch.randn(6, 5)
+    linear = torch.nn.Linear(5, 3)
+    assert not _called_directly(linear, x)  # has a backward
+    assert not _called_directly(lambda x: x.mul_(2), x)
+    assert not _called_directly(lambda x: (x.view(-1), x + 1), x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert not _called_directly(lambda x: x @ x.t(), x)

@@ -119,21 +119,29 @@ TEST(FuseLoops, RowsAreWalkedABoundedNumberOfTimes) {
   EXPECT_TRUE(says(plan, "the rows are walked often enough already"));
 }
 
+// y = x / sum(x) along rows.
+Plan plan_of_rows(int64_t rows, int64_t length) {
+  const std::string r = std::to_string(rows);
+  const std::string n = std::to_string(length);
+  return plan_of("program() {\n  buffer x: f32[" + r + ", " + n + "] input 0\n  buffer s: f32[" +
+                 r + "]\n  buffer y: f32[" + r + ", " + n + "]\n  inputs (x = tensor x)\n" +
+                 "  reduction s[d0 < " + r + "] over [d1 < " + n +
+                 "] sum {\n    t0 = load x[d0, d1]\n    yield t0\n  }\n" +
+                 binary("y", "d0 < " + r + ", d1 < " + n, "div", "x[d0, d1]", "s[d0]") +
+                 "  return (tensor y)\n}\n");
+}
+
 TEST(FuseLoops, LongRowsAreNotWalkedTwice) {
-  const std::string text = R"(program() {
-  buffer x: f32[2, 1048576] input 0
-  buffer s: f32[2]
-  buffer y: f32[2, 1048576]
-  inputs (x = tensor x)
-  reduction s[d0 < 2] over [d1 < 1048576] sum {
-    t0 = load x[d0, d1]
-    yield t0
-  }
-)" + binary("y", "d0 < 2, d1 < 1048576", "div", "x[d0, d1]", "s[d0]") +
-                           "  return (tensor y)\n}\n";
-  const Plan plan = plan_of(text);
+  const Plan plan = plan_of_rows(1000, 1048576);
   EXPECT_EQ(written_by_step(plan), (Steps{"s", "y"}));
-  EXPECT_TRUE(says(plan, "the rows are too long to be walked twice from cache"));
+  EXPECT_TRUE(says(plan, "the rows are too long to be walked twice"));
+}
+
+// Nobody else could help with the second walk.
+TEST(FuseLoops, FewLongRowsAreWalkedOnceByAKernel) {
+  EXPECT_EQ(plan_of_rows(4, 65536).kernels.size(), 2u);
+  EXPECT_EQ(plan_of_rows(5, 65536).kernels.size(), 1u);
+  EXPECT_EQ(plan_of_rows(4, 65535).kernels.size(), 1u);
 }
 
 // c reads a, and m, which is made from a: in a's kernel it would wait for itself.
