@@ -4,7 +4,16 @@ import warnings
 
 import pytest
 import torch
-from litz import LitzInternalError, LitzWarning, driver, graph_compiler, options, report, reset
+from litz import (
+    LitzInternalError,
+    LitzWarning,
+    device_backends,
+    driver,
+    graph_compiler,
+    options,
+    report,
+    reset,
+)
 from litz.dynamo import litz_backend
 from litz.explain import explain
 from litz.report import last_compile_times
@@ -42,6 +51,7 @@ def fresh(monkeypatch):
     monkeypatch.setattr(driver, "option_rows", lambda: OPTION_ROWS)
     monkeypatch.setattr(driver, "check_options", lambda options: None)
     monkeypatch.setattr(driver, "mode_rows", lambda: {"fast": {"threads": 4}})
+    monkeypatch.setattr(device_backends, "wanted_device", lambda options: "")
 
 
 @pytest.fixture
