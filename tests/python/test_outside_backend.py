@@ -57,7 +57,7 @@ def check(function, options, *inputs, bound=0.0):
     for got, want in zip(*(x if isinstance(x, tuple) else (x,) for x in (result, wanted)), strict=True):
         assert got.dtype == want.dtype and got.shape == want.shape and got.stride() == want.stride()
         if bound == 0.0:
-            assert torch.equal(got, want)
+            torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
         else:
             largest = max(float(want.abs().max()), 1.0)
             torch.testing.assert_close(got, want, rtol=0, atol=bound * largest)
@@ -126,6 +126,7 @@ def test_the_header_is_plain_c(tmp_path):
         (lambda x: (x.T.contiguous() + 1, x.flip(0)), 0.0),
         (lambda x: (x.half() * 3, x.bfloat16().float() + x), 0.0),
         (lambda x: (x.double() / 3, (x > 0) & (x < 1)), 0.0),
+        (lambda x: (x.double().amax(1), x.double().isinf(), torch.where(x > 9, x, float("nan"))), 0.0),
     ],
 )
 def test_pointwise(opencl, function, bound):
@@ -328,6 +329,45 @@ def test_without_a_platform_graphs_run_on_the_cpu(installed, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "graph 0: not on opencl, because opencl:0: opening the device failed" in done.stdout
+
+
+# ---- a device that shares memory, has no local memory, and speaks another language ----
+
+
+@pytest.fixture(scope="module")
+def host_c(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("host_c")
+    subprocess.run(
+        [os.environ.get("CXX", "c++"), "-std=c++20", "-w", "-shared", "-fPIC", "-I", litz.include_dir(),
+         "-o", str(folder / "host_c.so"), str(Path(__file__).with_name("host_c_backend.cpp"))],
+        check=True,
+    )  # fmt: skip
+    litz.register_backend(folder / "host_c.so")
+    return {"device": "host_c", "cache_dir": str(folder / "cache")}
+
+
+def test_library_ops_run_between_kernels_where_memory_is_shared(host_c):
+    x = torch.randn(12, 12)
+    graph = check(lambda x: ((x + 1) @ (x * 2)).relu() - x, host_c, x)
+    assert [call.op for call in graph.library_calls] == ["aten::mm"]
+    assert len(graph.kernels) == 3
+
+
+def test_kernels_of_single_threads(host_c):
+    x = torch.randn(37, 53)
+    check(lambda x: (x.sum(), x.sum(1), x.sum(0), x.softmax(1)), host_c, x, bound=1e-5)
+    check(lambda x: (x.amax(), x.argmax(1), x.T.contiguous() * torch.arange(53.0)[:, None]), host_c, x)
+    check(lambda x: ((x * 1e10).to(torch.int32), x.half() * 3, x > 0), host_c, x)
+    check(lambda i: (i.sum(), i // 7, i.cumsum(1)), host_c, ints(37, 53))
+    index = torch.randint(0, 9, (500,))
+    check(lambda i, index: torch.zeros(9, dtype=torch.int32).index_add(0, index, i), host_c, ints(500), index)
+
+
+def test_checks_report_in_shared_memory(host_c):
+    with pytest.raises(IndexError, match="index out of range in"):
+        run(lambda x, i: x[i] + 1, host_c, torch.randn(4), torch.tensor([1, 7]))
+    with pytest.raises(IndexError, match="index out of range in"):
+        run(lambda x, i: (x[i] + 1) @ x, host_c, torch.randn(4, 4), torch.tensor([1, 2, 3, 7]))
 
 
 # ---- libraries that are none ----

@@ -4,7 +4,16 @@ import warnings
 
 import pytest
 import torch
-from litz import LitzInternalError, LitzWarning, driver, graph_compiler, options, report, reset
+from litz import (
+    LitzInternalError,
+    LitzWarning,
+    device_backends,
+    driver,
+    graph_compiler,
+    options,
+    report,
+    reset,
+)
 from litz.dynamo import litz_backend
 from litz.explain import explain
 from litz.report import last_compile_times
@@ -42,6 +51,7 @@ def fresh(monkeypatch):
     monkeypatch.setattr(driver, "option_rows", lambda: OPTION_ROWS)
     monkeypatch.setattr(driver, "check_options", lambda options: None)
     monkeypatch.setattr(driver, "mode_rows", lambda: {"fast": {"threads": 4}})
+    monkeypatch.setattr(device_backends, "wanted_device", lambda options: "")
 
 
 @pytest.fixture
@@ -50,7 +60,7 @@ def compiled(monkeypatch, tmp_path):
     asked = []
     path = build(ROOT / "tests" / "runtime" / "artifacts" / "add_relu.c", tmp_path / "add_relu.so")
 
-    def compile_graph(builder, given):
+    def compile_graph(builder, given, backend):
         asked.append((str(builder), given))
         return driver.CompileResult(path, INFO)
 
@@ -60,7 +70,7 @@ def compiled(monkeypatch, tmp_path):
 
 @pytest.fixture
 def broken(monkeypatch):
-    def compile_graph(builder, given):
+    def compile_graph(builder, given, backend):
         raise LitzInternalError("an invariant does not hold; reproducer: graph.litz")
 
     monkeypatch.setattr(driver, "compile_graph", compile_graph)
@@ -220,8 +230,8 @@ def test_a_graph_that_litz_cannot_have_runs_eagerly(compiled, function, make_inp
 def test_warnings_of_the_compiler_are_shown_once(compiled, monkeypatch):
     compile_graph = driver.compile_graph
 
-    def compile_with_warning(builder, given):
-        result = compile_graph(builder, given)
+    def compile_with_warning(builder, given, backend):
+        result = compile_graph(builder, given, backend)
         warning = f"the cache is full; graph {len(compiled)} is not kept"
         return driver.CompileResult(result.path, result.info, (warning,))
 

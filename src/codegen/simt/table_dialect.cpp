@@ -96,12 +96,13 @@ std::string TableDialect::helpers() const {
       text += "#define litz_as_" + std::string(to_string(dtype)) + "(x) (" +
               replace_all(table_.bit_cast, "$type", type) + ")\n";
   }
-  text += "#define __builtin_inff() " + std::string(table_.infinity) + "\n";
-  text += "#define __builtin_nanf(x) " + std::string(table_.nan) + "\n";
-  if (has_type(DType::kFloat64)) {
-    text += "#define __builtin_inf() ((f64)" + std::string(table_.infinity) + ")\n";
-    text += "#define __builtin_nan(x) ((f64)" + std::string(table_.nan) + ")\n";
-  }
+  // Functions, because the words may be macros that end in the names defined here.
+  text += "LITZ_INLINE f32 litz_infinity(void) { return " + std::string(table_.infinity) + "; }\n";
+  text += "LITZ_INLINE f32 litz_nan(void) { return " + std::string(table_.nan) + "; }\n";
+  text +=
+      "#define __builtin_inff() litz_infinity()\n#define __builtin_nanf(x) litz_nan()\n"
+      "#define __builtin_inf() ((f64)litz_infinity())\n#define __builtin_nan(x) "
+      "((f64)litz_nan())\n";
   return text +
          replace_all(
              R"(LITZ_INLINE void check_failed(@Gi32* status, i32 failure) { *status = failure; }
