@@ -15,6 +15,7 @@ constexpr int kCopyWork = 3;
 constexpr int kBroadcastWork = 6;
 constexpr int kBroadcastLoads = 2;
 constexpr int kMovedNodes = 48;  // of producer and consumer together
+constexpr int kFewReads = 8;     // a value of so many, looked up, is computed there instead
 constexpr int kMaxNodes = 160;   // of a consumer after inlining
 
 // The expressions of an operation that may hold loads of producers.
@@ -53,6 +54,12 @@ std::vector<Index> loop_variables(const Operation& operation) {
                      op->reduction.variables.end());
   }
   return variables;
+}
+
+bool is_looked_up(std::span<const Index> position) {
+  const std::vector<Index> symbols = free_symbols(position);
+  return std::any_of(symbols.begin(), symbols.end(),
+                     [](Index s) { return s.symbol_kind() == SymbolKind::kIndirect; });
 }
 
 struct Use {
@@ -141,12 +148,15 @@ class Inliner {
     if (consumer_nodes + cost.nodes > kMaxNodes) return false;
     if (cost.loads == 0 && cost.work <= kTrivialWork) return true;
     if (cost.loads == 1 && cost.work <= kCopyWork && !cost.masked) return true;
-    if (at_runtime_position) return false;
     IndexContext& context = program_.indices();
     const Index elements = product(context, buffer.sizes);
-    const Index reads = iterations(context, program_.operations()[consumer]);
     const Use& use = uses_[load.buffer()];
     if (use.kept) return false;
+    if (at_runtime_position) {
+      return consumer_nodes + cost.nodes <= kMovedNodes && !cost.masked &&
+             prove_less_equal(use.reads * context.constant(kFewReads), elements);
+    }
+    const Index reads = iterations(context, program_.operations()[consumer]);
     // The parts of a concatenation are masked loads that share out the iterations among them.
     if (consumer_nodes + cost.nodes <= kMovedNodes &&
         (prove_less_equal(use.reads, elements) || (consumer_masked && use.reads == reads))) {
@@ -164,14 +174,15 @@ class Inliner {
       if (op.loops.variables[i].is_symbol()) at.set(op.loops.variables[i], coordinates[i]);
     }
     ExprContext& exprs = program_.exprs();
-    ExprRewriter rewriter(
-        exprs, std::move(at),
-        [&](BufferId buffer, std::span<const Index> position, std::span<const Expr> own,
-            Expr original) {
-          const std::span<const Expr> runtime = own.empty() ? runtime_indices : own;
-          return exprs.load(buffer, original.dtype(), {position.begin(), position.end()},
-                            {runtime.begin(), runtime.end()});
-        });
+    ExprRewriter rewriter(exprs, std::move(at),
+                          [&](BufferId buffer, std::span<const Index> position,
+                              std::span<const Expr> own, Expr original) {
+                            std::span<const Expr> runtime = own;
+                            if (own.empty() && is_looked_up(position)) runtime = runtime_indices;
+                            return exprs.load(buffer, original.dtype(),
+                                              {position.begin(), position.end()},
+                                              {runtime.begin(), runtime.end()});
+                          });
     return rewriter.apply(op.value);
   }
 
