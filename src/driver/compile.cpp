@@ -172,7 +172,10 @@ class Compilation {
       });
       if (find_in_cache(cache, key)) return std::move(result_);
       triton_compiler(paths_.triton).start();
-      plan = schedule(lower());
+      // A program walks a long row in large blocks, which costs less than another kernel.
+      ScheduleOptions scheduling = schedule_options(options_, paths_.device);
+      scheduling.few_rows = 0;
+      plan = schedule(lower(), scheduling);
       const Result<CppSources> sources = compile_triton(*plan, target, &reason);
       if (sources)
         return build_for_device(*compiler, target, cache, key, *plan, *sources, "triton", "");
@@ -365,7 +368,10 @@ class Compilation {
   }
 
   Plan schedule(const Program& program) {
-    const ScheduleOptions options = schedule_options(options_, paths_.device);
+    return schedule(program, schedule_options(options_, paths_.device));
+  }
+
+  Plan schedule(const Program& program, const ScheduleOptions& options) {
     ScheduleState state(std::make_shared<Program>(program));
     std::string before = trace_.enabled() ? to_string(state) : "";
     for (const ScheduleStep& step : schedule_steps()) {

@@ -43,12 +43,16 @@ def clone(value):
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
-def compile(function, **options):
+def compile(function, dynamic=None, **options):
     """Compiled afresh, so that the report has the graphs of this function alone."""
     torch._dynamo.reset()
     litz.reset()
     return torch.compile(
-        function, backend="litz", fullgraph=True, options={"gpu_dialect": DIALECT}, **options
+        function,
+        backend="litz",
+        fullgraph=True,
+        dynamic=dynamic,
+        options={"gpu_dialect": DIALECT, **options},
     )
 
 
@@ -423,8 +427,8 @@ def captured_in_a_cuda_graph():
     expect_equal(result, ((x @ w).relu() + 1).sum(1), rtol=1e-4, atol=1e-3)
 
 
-def recorded(function, **options):
-    return compile(function, mode="reduce-overhead", **options)
+def recorded(function):
+    return compile(function, cuda_graphs=True)
 
 
 def num_recordings():
