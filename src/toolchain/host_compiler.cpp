@@ -206,6 +206,9 @@ std::vector<std::string> HostCompiler::compile_flags(const SharedLibraryJob& job
       "-fwrapv",
       "-fno-strict-aliasing",
       "-ffp-contract=" + std::string(job.fp_contract ? "fast" : "off"),
+      // g++ 12 takes addresses that it has made relative to null itself for accesses of null, and
+      // leaves out kernels that it thinks do nothing else.
+      "-fno-delete-null-pointer-checks",
       // Nobody reads errno or the floating-point exception flags.
       "-fno-math-errno",
       "-fno-trapping-math",

@@ -181,3 +181,10 @@ def test_long_bodies_of_every_length(dtype: torch.dtype) -> None:
 
     for lengths in (range(1, 18), range(30, 36), (63, 64, 65, 127, 129, 4097)):
         check(many, *((torch.randn(n) * 3).abs().to(dtype) for n in lengths))
+
+
+def test_rows_read_backwards_beside_rows_read_forwards() -> None:
+    """Few iterations, called in place: g++ 12 took the kernel for one that does nothing."""
+    x = torch.randn(17, 1).expand(17, 8)
+    check(lambda x: (x.to(torch.bfloat16), x.flip([0])), x)
+    check(lambda x: (x + 1, x.flip([0, 1]), x.flip([1])), torch.randn(9, 6))
