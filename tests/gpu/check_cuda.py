@@ -324,14 +324,13 @@ class Net(torch.nn.Module):
         return F.cross_entropy(self.second(self.norm(F.gelu(self.first(x)))), target)
 
 
-@check
-def training():
+def expect_equal_training(compile_net, steps, **gradients):
     torch.manual_seed(0)
     ours, theirs = Net().cuda(), Net().cuda()
     theirs.load_state_dict(ours.state_dict())
-    compiled = compile(ours)
+    compiled = compile_net(ours)
     optimizers = [torch.optim.SGD(net.parameters(), 0.1) for net in (ours, theirs)]
-    for _ in range(3):
+    for _ in range(steps):
         x, target = randn(32, 40), integers(32, low=0, high=10)
         losses = []
         for net, optimizer in zip((compiled, theirs), optimizers, strict=True):
@@ -339,11 +338,17 @@ def training():
             loss = net(x, target)
             loss.backward()
             optimizer.step()
-            losses.append(loss.detach())
+            losses.append(loss.detach().clone())
         expect_equal(losses[0], losses[1], rtol=1e-4, atol=1e-5)
     for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-        expect_equal(a.grad, b.grad, rtol=1e-3, atol=1e-5)
+        expect_equal(a.grad, b.grad, **gradients)
     expect_compiled(graphs=2)
+    return compiled
+
+
+@check
+def training():
+    expect_equal_training(compile, 3, rtol=1e-3, atol=1e-5)
 
 
 @check
@@ -478,25 +483,8 @@ def recordings_are_replayed():
 
 @check
 def recordings_of_training():
-    torch.manual_seed(0)
-    ours, theirs = Net().cuda(), Net().cuda()
-    theirs.load_state_dict(ours.state_dict())
-    compiled = recorded(ours)
-    optimizers = [torch.optim.SGD(net.parameters(), 0.1) for net in (ours, theirs)]
-    for _ in range(8):
-        x, target = randn(32, 40), integers(32, low=0, high=10)
-        losses = []
-        for net, optimizer in zip((compiled, theirs), optimizers, strict=True):
-            optimizer.zero_grad()
-            loss = net(x, target)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.detach().clone())
-        expect_equal(losses[0], losses[1], rtol=1e-4, atol=1e-5)
-    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-        expect_equal(a.grad, b.grad, rtol=1e-3, atol=1e-4)
-    assert num_recordings() >= 2
-    expect_compiled(graphs=2)
+    compiled = expect_equal_training(recorded, 8, rtol=1e-3, atol=1e-4)
+    assert num_recordings() >= 2, f"{num_recordings()} recordings while {compiled} lives"
 
 
 @check
