@@ -111,7 +111,8 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
                                    [](const KernelReduction& r) { return r.running; });
   if (kernel.inner.empty() || running) let_choose(analysis, heuristics, plan);
   if (kernel.inner.empty()) {
-    if (!kernel.outer.empty()) {
+    // Reductions of one element each have a thread each.
+    if (!kernel.outer.empty() && kernel.reductions.empty()) {
       plan.vector_loop = kernel.outer.size() - 1;
       plan.lanes = lanes_along(analysis, program, plan.vector_loop, heuristics);
       if (heuristics.local_memory && plan.groups % kTurnedEdge == 0) {
