@@ -60,6 +60,12 @@ KernelAnalysis::Walk KernelAnalysis::walk(Index offset, size_t loop) const {
   return linear->stride.is_constant(1) ? Walk::kContiguous : Walk::kStrided;
 }
 
+Index KernelAnalysis::count(IndexContext& context, std::span<const size_t> loops) const {
+  Index total = context.constant(1);
+  for (size_t loop : loops) total = total * extent(loop);
+  return total;
+}
+
 std::vector<Expr> KernelAnalysis::stage_roots(uint32_t stage) const {
   std::vector<Expr> roots;
   for (const KernelReduction& reduction : kernel_.reductions) {

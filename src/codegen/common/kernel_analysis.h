@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +25,8 @@ class KernelAnalysis {
   size_t num_loops() const { return variables_.size(); }
   Index variable(size_t loop) const { return variables_[loop]; }
   Index extent(size_t loop) const { return extents_[loop]; }
+  // Iterations of these loops together.
+  Index count(IndexContext& context, std::span<const size_t> loops) const;
   LoopMask outer_mask() const { return outer_mask_; }
   LoopMask inner_mask() const { return all_mask_ & ~outer_mask_; }
 

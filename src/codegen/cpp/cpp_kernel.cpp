@@ -76,9 +76,7 @@ class KernelPrinter {
   Index extent(size_t loop) const { return analysis_.extent(loop); }
 
   Index count(const std::vector<size_t>& loops) const {
-    Index total = program_.indices().constant(1);
-    for (size_t loop : loops) total = total * extent(loop);
-    return total;
+    return analysis_.count(program_.indices(), loops);
   }
 
   bool wants_split() const {

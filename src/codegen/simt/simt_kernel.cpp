@@ -63,9 +63,7 @@ class KernelPrinter {
   Index extent(size_t loop) const { return analysis_.extent(loop); }
 
   Index count(const std::vector<size_t>& loops) const {
-    Index total = program_.indices().constant(1);
-    for (size_t loop : loops) total = total * extent(loop);
-    return total;
+    return analysis_.count(program_.indices(), loops);
   }
 
   static std::string loop_name(size_t loop) { return "d" + text(static_cast<int64_t>(loop)); }

@@ -102,9 +102,7 @@ class KernelPrinter {
   Index constant(int64_t value) const { return program_.indices().constant(value); }
 
   Index count(const std::vector<size_t>& loops) const {
-    Index total = constant(1);
-    for (size_t loop : loops) total = total * analysis_.extent(loop);
-    return total;
+    return analysis_.count(program_.indices(), loops);
   }
 
   // Programs that work on so many rows each.
