@@ -42,6 +42,12 @@ class KernelBuilder {
   }
 
   uint32_t add_reduction(KernelReduction reduction) {
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      const KernelReduction& r = kernel_.reductions[i];
+      if (r.kind == reduction.kind && r.value == reduction.value &&
+          r.position == reduction.position && r.running == reduction.running)
+        return i;
+    }
     reduction.stage = stage_of(reduction.value);
     kernel_.reductions.push_back(std::move(reduction));
     return static_cast<uint32_t>(kernel_.reductions.size() - 1);

@@ -101,6 +101,14 @@ class Fuser {
 
   FusionResult run(const std::vector<OperationId>& operations) {
     for (OperationId id : operations) visit(id);
+    if (options_.fuse) merge_groups();
+    drop_merged_groups();
+    for (const Refusal& r : refusals_) {
+      const Operation& producer = program_.operations()[r.producer];
+      const Operation& consumer = program_.operations()[r.consumer];
+      if (group_of(producer) != group_of(consumer))
+        result_.not_fused.push_back({producer.origin, consumer.origin, r.reason});
+    }
     return std::move(result_);
   }
 
@@ -119,11 +127,11 @@ class Fuser {
 
   void visit(OperationId id) {
     const Operation& operation = program_.operations()[id];
-    if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
-      place(candidate(id, op->loops.variables, {}, op->value, op->output, false));
-    } else if (const auto* op = std::get_if<Reduction>(&operation.v)) {
-      place(
-          candidate(id, op->loops.variables, op->reduction.variables, op->value, op->output, true));
+    if (std::holds_alternative<Pointwise>(operation.v) ||
+        std::holds_alternative<Reduction>(operation.v)) {
+      Candidate c = candidate(id);
+      c.producers = producers_of(operation);
+      place(std::move(c));
     } else if (std::holds_alternative<ExternKernel>(operation.v)) {
       place_alone(id, FusionGroup::Kind::kExtern, {}, {});
     } else if (const auto* op = std::get_if<Scan>(&operation.v)) {
@@ -137,9 +145,23 @@ class Fuser {
     }
   }
 
-  Candidate candidate(OperationId id, std::vector<Index> outer, std::vector<Index> inner,
-                      Expr value, BufferId output, bool reduction) {
-    Candidate c{id, {std::move(outer), std::move(inner)}, output, reduction, 0, {}, {}};
+  // Of a pointwise operation or a reduction; without its producers.
+  Candidate candidate(OperationId id) const {
+    const Operation& operation = program_.operations()[id];
+    Candidate c;
+    c.id = id;
+    Expr value;
+    if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
+      c.loops.outer = op->loops.variables;
+      c.output = op->output;
+      value = op->value;
+    } else {
+      const auto& reduction = std::get<Reduction>(operation.v);
+      c.loops = {reduction.loops.variables, reduction.reduction.variables};
+      c.output = reduction.output;
+      c.reduction = true;
+      value = reduction.value;
+    }
     visit_postorder(std::span<const Expr>(&value, 1), [&](Expr e) {
       if (e.op() == ExprOp::kLoad) {
         c.accesses.push_back(
@@ -148,7 +170,6 @@ class Fuser {
         ++c.nodes;
       }
     });
-    c.producers = producers_of(program_.operations()[id]);
     return c;
   }
 
@@ -253,9 +274,11 @@ class Fuser {
 
   void note_not_fused(GroupId group, const Candidate& c, const std::string& reason) {
     if (result_.groups[group].kind == FusionGroup::Kind::kExtern || reason.empty()) return;
-    const OperationId producer = result_.groups[group].members.back().operation;
-    result_.not_fused.push_back(
-        {program_.operations()[producer].origin, program_.operations()[c.id].origin, reason});
+    refusals_.push_back({result_.groups[group].members.back().operation, c.id, reason});
+  }
+
+  GroupId group_of(const Operation& operation) const {
+    return result_.group_of_buffer[buffers_written(operation).front()];
   }
 
   // ---- joining ----
@@ -504,14 +527,106 @@ class Fuser {
     const uint32_t stage = stage_of(group, c) + (c.reduction ? 1 : 0);
     state.written[c.output] = {std::move(position), stage, full};
     state.nodes += c.nodes;
+    producers_.insert_or_assign(c.id, c.producers);
     g.members.push_back({c.id, std::move(mapping), inner});
     result_.group_of_buffer[c.output] = group;
   }
+
+  // ---- merging groups ----
+
+  // An operation that needs the values of two groups joins one of them, and depends on the other
+  // from then on. Here groups move into groups that they depend on, member by member.
+  void merge_groups() {
+    merged_into_.resize(result_.groups.size());
+    for (uint32_t i = 0; i < result_.groups.size(); ++i) {
+      FusionGroup& g = result_.groups[GroupId(i)];
+      for (GroupId& before : g.predecessors) before = now(before);
+      make_unique(g.predecessors);
+      if (g.kind != FusionGroup::Kind::kLoops || overwrites_inputs(g)) continue;
+      std::vector<GroupId> near = g.predecessors;
+      std::sort(near.begin(), near.end(), [&](GroupId a, GroupId b) {
+        return std::pair(result_.groups[a].level, a) > std::pair(result_.groups[b].level, b);
+      });
+      // All the others have to lie on lower levels than the one that it joins.
+      if (!near.empty() && merge(GroupId(i), near.front())) merged_into_[GroupId(i)] = near.front();
+    }
+  }
+
+  bool overwrites_inputs(const FusionGroup& g) const {
+    return std::any_of(g.members.begin(), g.members.end(), [&](const GroupMember& member) {
+      const BufferId output = buffers_written(program_.operations()[member.operation]).front();
+      return program_.buffer(output).kind == BufferKind::kInput;
+    });
+  }
+
+  GroupId now(GroupId group) const {
+    while (group.valid() && merged_into_[group].valid()) group = merged_into_[group];
+    return group;
+  }
+
+  bool merge(GroupId group, GroupId into) {
+    if (result_.groups[into].kind != FusionGroup::Kind::kLoops) return false;
+    const FusionGroup old_group = result_.groups[into];
+    const GroupState old_state = states_[into];
+    const std::vector<GroupMember> members = result_.groups[group].members;
+    size_t joined = 0;
+    for (const GroupMember& member : members) {
+      Candidate c = candidate(member.operation);
+      c.producers = producers_.at(member.operation);
+      // Of the group itself those that have joined already.
+      for (GroupId& producer : c.producers) producer = producer == group ? into : now(producer);
+      make_unique(c.producers);
+      std::string reason;
+      if (!try_join(into, c, &reason)) break;
+      ++joined;
+    }
+    if (joined == members.size()) {
+      result_.groups[group].members.clear();
+      return true;
+    }
+    result_.groups[into] = old_group;
+    states_[into] = old_state;
+    for (size_t i = 0; i < joined; ++i) {
+      const Operation& operation = program_.operations()[members[i].operation];
+      result_.group_of_buffer[buffers_written(operation).front()] = group;
+    }
+    return false;
+  }
+
+  void drop_merged_groups() {
+    IdVector<GroupId, FusionGroup> left;
+    IdVector<GroupId, GroupId> renamed;
+    renamed.resize(result_.groups.size());
+    for (uint32_t i = 0; i < result_.groups.size(); ++i) {
+      FusionGroup& g = result_.groups[GroupId(i)];
+      if (!g.members.empty()) renamed[GroupId(i)] = left.push_back(std::move(g));
+    }
+    if (left.size() == renamed.size()) {
+      result_.groups = std::move(left);
+      return;
+    }
+    const auto new_id = [&](GroupId group) { return group.valid() ? renamed[now(group)] : group; };
+    for (FusionGroup& g : left) {
+      for (GroupId& before : g.predecessors) before = new_id(before);
+      make_unique(g.predecessors);
+    }
+    for (GroupId& group : result_.group_of_buffer) group = new_id(group);
+    result_.groups = std::move(left);
+  }
+
+  struct Refusal {
+    OperationId producer;
+    OperationId consumer;
+    std::string reason;
+  };
 
   const Program& program_;
   const ScheduleOptions& options_;
   IndexContext& context_;
   FusionResult result_;
+  std::vector<Refusal> refusals_;
+  std::unordered_map<OperationId, std::vector<GroupId>> producers_;
+  IdVector<GroupId, GroupId> merged_into_;  // invalid: not merged
   IdVector<GroupId, GroupState> states_;
   std::unordered_map<BufferId, std::vector<GroupId>> readers_;
   std::unordered_map<BufferId, GroupId> latest_reader_;

@@ -5,7 +5,8 @@
 // producers (vertical fusion: the value stays in a register), then a group that reads the same
 // memory over the same loops (horizontal fusion). Groups have levels, longest paths from the
 // inputs: joining is allowed where every other producer lies on a lower level, or where nobody
-// depends on the group yet, so no cycle can arise and no path search is needed.
+// depends on the group yet, so no cycle can arise and no path search is needed. At last groups move
+// into ones that they depend on, by the same rules.
 #pragma once
 
 #include <string>
