@@ -36,12 +36,21 @@ struct KernelLoop {
   Index extent;
 };
 
+// A sum not of its values x but of exp(x - m), where m is the greatest x, the result of the
+// reduction `greatest` of the same stage. Dialects make these (codegen/common/online_sums.h).
+struct OnlineSum {
+  uint32_t greatest = 0;
+  // Where m is infinite the sum is exp(m), as of exp(x - 0), instead of NaN.
+  bool of_finite = false;
+};
+
 struct KernelReduction {
   ReductionKind kind = ReductionKind::kSum;
   Expr value;      // one element; its dtype is the accumulator's
   Index position;  // kArgMax, kArgMin: the element's position; ties go to the smallest
   uint32_t stage = 0;
   bool running = false;
+  std::optional<OnlineSum> online;
 };
 
 struct KernelStore {

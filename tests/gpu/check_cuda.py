@@ -216,6 +216,25 @@ def softmax():
 
 
 @check
+def softmax_of_special_values():
+    inf = float("inf")
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        for n in (20001, 100000):
+            x = randn(300, n, dtype=dtype)
+            x[0] = -inf
+            x[1, n // 2] = inf
+            x[2, n // 3] = float("nan")
+            x[3, 100:-100] = -inf
+            x[4] = x[4].sort().values * 40
+            x[5] = x[5].sort(descending=True).values * 40
+            x[6] = torch.finfo(dtype).min
+            x[7, 7], x[7, 8] = torch.finfo(dtype).max, torch.finfo(dtype).min
+            x[8, :-1] = -inf
+            for rows in (x[:10], x):
+                compare(lambda x: (x.softmax(1), x.log_softmax(1), x.logsumexp(1)), rows.contiguous())
+
+
+@check
 def layer_norm():
     for sizes in ((8, 64), (100, 768), (3, 5, 5000)):
         n = sizes[-1]

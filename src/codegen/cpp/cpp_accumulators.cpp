@@ -1,5 +1,6 @@
 #include "codegen/cpp/cpp_accumulators.h"
 
+#include "codegen/common/online_sums.h"
 #include "codegen/cpp/cpp_text.h"
 #include "support/error.h"
 
@@ -29,6 +30,10 @@ std::string Accumulator::scalar_type() const {
 
 std::string Accumulator::vector_type() {
   return is_bool() ? prelude_->type_mask(mask_bytes_, lanes_) : prelude_->type(dtype_, lanes_);
+}
+
+std::string Accumulator::vector_or_scalar_type() {
+  return lanes_ == 1 ? scalar_type() : vector_type();
 }
 
 std::string Accumulator::start(int lanes) {
@@ -114,15 +119,25 @@ std::string Accumulator::wide_mask(const std::string& mask) {
 // ---- registers ----
 
 void Accumulator::declare(IndentedBuffer& out, const std::string& suffix) {
-  out.line((lanes_ == 1 ? scalar_type() : vector_type()) + " " + name(suffix) + " = " +
-           start(lanes_) + ";");
-  if (!is_arg()) return;
-  if (lanes_ == 1) {
-    out.line("i64 " + position_name(suffix) + " = 0;");
-  } else {
-    out.line(prelude_->type(DType::kInt64, lanes_) + " " + position_name(suffix) + " = " +
-             prelude_->splat(DType::kInt64, lanes_) + "(0);");
-  }
+  out.line(vector_or_scalar_type() + " " + name(suffix) + " = " + start(lanes_) + ";");
+  if (!is_pair()) return;
+  out.line(companion_type(lanes_) + " " + companion(suffix) + " = " + companion_start(lanes_) +
+           ";");
+}
+
+std::string Accumulator::companion_type(int lanes) const {
+  return prelude_->type(is_online() ? dtype_ : DType::kInt64, lanes);
+}
+
+std::string Accumulator::companion_start(int lanes) const {
+  const DType dtype = is_online() ? dtype_ : DType::kInt64;
+  const std::string value =
+      is_online() ? cpp_float_literal(lowest_finite(dtype), dtype == DType::kFloat64) : "0";
+  return lanes == 1 ? value : prelude_->splat(dtype, lanes) + "(" + value + ")";
+}
+
+std::string Accumulator::exponential(const std::string& x, int lanes) {
+  return prelude_->function(PreludeFn::kExp, dtype_, lanes) + "(" + x + ")";
 }
 
 void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
@@ -134,6 +149,7 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
                             : is_bool() ? body.mask(e, mask_bytes_)
                                         : body.vector(e);
   const int bytes = is_bool() ? mask_bytes_ : static_cast<int>(size_of(dtype_));
+  if (is_online()) return accumulate_exponential(body, suffix, value);
   if (!is_arg()) {
     std::string updated = combine(acc, value, lanes_);
     if (!body.valid_lanes().empty()) {
@@ -144,7 +160,7 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
     body.out().line(acc + " = " + updated + ";");
     return;
   }
-  const std::string pos = position_name(suffix);
+  const std::string pos = companion(suffix);
   const std::string better_name = body.fresh("m");
   if (!in_vector) {
     const std::string here = body.index(reduction_->position);
@@ -170,19 +186,76 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
                   ", " + pos + ");");
 }
 
+void Accumulator::accumulate_exponential(CppBody& body, const std::string& suffix,
+                                         const std::string& value) {
+  const std::string sum = name(suffix);
+  const std::string top = companion(suffix);
+  const std::string type = vector_or_scalar_type();
+  const std::string scale = body.fresh("e");
+  const std::string grows = body.fresh("m");
+  const std::string one = cpp_float_literal(1, dtype_ == DType::kFloat64);
+  const auto keep = [&](const std::string& variable, const std::string& updated) {
+    if (body.valid_lanes().empty()) {
+      body.out().line(variable + " = " + updated + ";");
+      return;
+    }
+    const int bytes = static_cast<int>(size_of(dtype_));
+    body.out().line(variable + " = " + prelude_->select() + "(" +
+                    prelude_->first_lanes(bytes, lanes_) + "(" + body.valid_lanes() + "), " +
+                    updated + ", " + variable + ");");
+  };
+  const auto call = [&](PreludeFn fn, const std::string& arguments) {
+    return prelude_->function(fn, dtype_, lanes_) + "(" + arguments + ")";
+  };
+  body.out().line(
+      "const " + type + " " + scale + " = " +
+      exponential(call(PreludeFn::kNeg, call(PreludeFn::kAbs, value + " - " + top)), lanes_) + ";");
+  body.out().line("const " +
+                  (lanes_ == 1 ? std::string("bool")
+                               : prelude_->type_mask(static_cast<int>(size_of(dtype_)), lanes_)) +
+                  " " + grows + " = " + value + " > " + top + ";");
+  const std::string grown = sum + " * " + scale + " + " + one;
+  const std::string added = sum + " + " + scale;
+  keep(sum, lanes_ == 1 ? grows + " ? " + grown + " : " + added
+                        : prelude_->select() + "(" + grows + ", " + grown + ", " + added + ")");
+  keep(top, call(PreludeFn::kMax, top + ", " + value));
+}
+
+void Accumulator::settle(IndentedBuffer& out, const std::string& sum, const std::string& greatest) {
+  const std::string zero = "(" + greatest + " - " + greatest + ")";
+  if (!reduction_->online->of_finite) {
+    out.line(sum + " += " + zero + ";");
+    return;
+  }
+  out.line("if (" + zero + " != " + zero + " && " + greatest + " == " + greatest + ") " + sum +
+           " = " + exponential(greatest, 1) + ";");
+}
+
 void Accumulator::merge(CppBody& body, const std::string& into, const std::string& from) {
+  if (is_online()) {
+    const std::string top = body.fresh("top");
+    body.out().line("const " + vector_or_scalar_type() + " " + top + " = " +
+                    prelude_->function(PreludeFn::kMax, dtype_, lanes_) + "(" + companion(into) +
+                    ", " + companion(from) + ");");
+    const auto part = [&](const std::string& suffix) {
+      return name(suffix) + " * " + exponential(companion(suffix) + " - " + top, lanes_);
+    };
+    body.out().line(name(into) + " = " + part(into) + " + " + part(from) + ";");
+    body.out().line(companion(into) + " = " + top + ";");
+    return;
+  }
   if (!is_arg()) {
     body.out().line(name(into) + " = " + combine(name(into), name(from), lanes_) + ";");
     return;
   }
   const int bytes = static_cast<int>(size_of(dtype_));
   const std::string m = body.fresh("m");
-  const std::string earlier = position_name(from) + " < " + position_name(into);
+  const std::string earlier = companion(from) + " < " + companion(into);
   if (lanes_ == 1) {
     body.out().line("const bool " + m + " = " + better(name(from), name(into), earlier) + ";");
     body.out().line(name(into) + " = " + m + " ? " + name(from) + " : " + name(into) + ";");
-    body.out().line(position_name(into) + " = " + m + " ? " + position_name(from) + " : " +
-                    position_name(into) + ";");
+    body.out().line(companion(into) + " = " + m + " ? " + companion(from) + " : " +
+                    companion(into) + ";");
     return;
   }
   const std::string a = name(from);
@@ -191,15 +264,30 @@ void Accumulator::merge(CppBody& body, const std::string& into, const std::strin
   body.out().line("const " + prelude_->type_mask(bytes, lanes_) + " " + m + " = " + condition +
                   ";");
   body.out().line(b + " = " + prelude_->select() + "(" + m + ", " + a + ", " + b + ");");
-  body.out().line(position_name(into) + " = " + prelude_->select() + "(" + wide_mask(m) + ", " +
-                  position_name(from) + ", " + position_name(into) + ");");
+  body.out().line(companion(into) + " = " + prelude_->select() + "(" + wide_mask(m) + ", " +
+                  companion(from) + ", " + companion(into) + ");");
 }
 
 std::string Accumulator::finish(CppBody& body) {
-  const std::string result = "red" + text(number_);
+  const std::string result = result_name();
   if (lanes_ == 1) {
-    body.out().line(std::string(is_arg() ? "const i64 " : "const " + scalar_type() + " ") + result +
-                    " = " + (is_arg() ? position_name("") : name("")) + ";");
+    body.out().line(std::string(is_arg()      ? "const i64 "
+                                : is_online() ? scalar_type() + " "
+                                              : "const " + scalar_type() + " ") +
+                    result + " = " + (is_arg() ? companion("") : name("")) + ";");
+    if (is_online())
+      body.out().line("const " + scalar_type() + " " + result + "_top = " + companion("") + ";");
+    return result;
+  }
+  if (is_online()) {
+    body.out().line("const " + scalar_type() + " " + result + "_top = " +
+                    prelude_->reduce(PreludeFn::kMax, dtype_, lanes_) + "(" + companion("") + ");");
+    body.out().line(scalar_type() + " " + result + " = " +
+                    prelude_->reduce(PreludeFn::kAdd, dtype_, lanes_) + "(" + name("") + " * " +
+                    exponential(companion("") + " - " + prelude_->splat(dtype_, lanes_) + "(" +
+                                    result + "_top)",
+                                lanes_) +
+                    ");");
     return result;
   }
   if (is_arg()) {
@@ -211,7 +299,7 @@ std::string Accumulator::finish(CppBody& body) {
     body.out().line("i64 " + positions + "[" + text(lanes_) + "];");
     body.out().line(prelude_->store(dtype_, lanes_) + "(" + values + ", " + name("") + ");");
     body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + positions + ", " +
-                    position_name("") + ");");
+                    companion("") + ");");
     body.out().line(prelude_->type(dtype_, 1) + " " + best + " = " + values + "[0];");
     body.out().line("i64 " + at + " = " + positions + "[0];");
     body.out().open("for (int l = 1; l < " + text(lanes_) + "; ++l) {");
@@ -246,7 +334,7 @@ std::string Accumulator::finish(CppBody& body) {
 std::vector<std::pair<std::string, std::string>> Accumulator::total_variables(
     const std::string& suffix) const {
   std::vector<std::pair<std::string, std::string>> variables = {{scalar_type(), name(suffix)}};
-  if (is_arg()) variables.emplace_back("i64", position_name(suffix));
+  if (is_pair()) variables.emplace_back(companion_type(1), companion(suffix));
   return variables;
 }
 
@@ -254,14 +342,15 @@ void Accumulator::begin_total(IndentedBuffer& out, const std::string& suffix,
                               const std::string& finished) {
   if (!is_arg()) {
     out.line(scalar_type() + " " + name(suffix) + " = " + finished + ";");
+    if (is_online()) out.line(scalar_type() + " " + companion(suffix) + " = " + finished + "_top;");
     return;
   }
   out.line(scalar_type() + " " + name(suffix) + " = " + name("") + ";");
-  out.line("i64 " + position_name(suffix) + " = " + finished + ";");
+  out.line("i64 " + companion(suffix) + " = " + finished + ";");
 }
 
 std::string Accumulator::total_name(const std::string& suffix) const {
-  return is_arg() ? position_name(suffix) : name(suffix);
+  return is_arg() ? companion(suffix) : name(suffix);
 }
 
 // ---- arrays ----
@@ -271,12 +360,12 @@ void Accumulator::declare_array(IndentedBuffer& out, int64_t elements, const std
   const std::string element = is_bool() ? "u8" : prelude_->type(dtype_, 1);
   const std::string size = "[" + text(array_elements_) + "];";
   out.line("alignas(64) " + element + " " + name(suffix) + size);
-  if (is_arg()) out.line("alignas(64) i64 " + position_name(suffix) + size);
+  if (is_arg()) out.line("alignas(64) i64 " + companion(suffix) + size);
 }
 
 void Accumulator::fill_array(IndentedBuffer& out, const std::string& suffix) {
   std::string assignment = name(suffix) + "[i] = " + start(1) + ";";
-  if (is_arg()) assignment += " " + position_name(suffix) + "[i] = 0;";
+  if (is_arg()) assignment += " " + companion(suffix) + "[i] = 0;";
   out.line("for (i64 i = 0; i < " + text(array_elements_) + "; ++i) { " + assignment + " }");
 }
 
@@ -292,7 +381,7 @@ std::string Accumulator::accumulate_in_array(CppBody& body, const std::string& e
 
 void Accumulator::merge_into_array(CppBody& body, const std::string& element,
                                    const std::string& from, const std::string& into) {
-  update_array(body, into, element, name(from), position_name(from));
+  update_array(body, into, element, name(from), companion(from));
 }
 
 void Accumulator::merge_arrays(CppBody& body, const std::string& from) {
@@ -306,7 +395,7 @@ void Accumulator::merge_arrays(CppBody& body, const std::string& from) {
   if (is_arg()) {
     position = body.fresh("q");
     body.out().line("const " + prelude_->type(DType::kInt64, lanes_) + " " + position + " = " +
-                    prelude_->load(DType::kInt64, lanes_) + "(" + position_name(from) + " + i);");
+                    prelude_->load(DType::kInt64, lanes_) + "(" + companion(from) + " + i);");
   }
   update_array(body, "", "i", value, position);
   body.out().close();
@@ -318,8 +407,8 @@ void Accumulator::store_in_array(CppBody& body, const std::string& element,
   body.out().line(prelude_->store(memory, lanes_) + "(" + name("") + " + (" + element + "), " +
                   name(from) + ");");
   if (!is_arg()) return;
-  body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + position_name("") + " + (" +
-                  element + "), " + position_name(from) + ");");
+  body.out().line(prelude_->store(DType::kInt64, lanes_) + "(" + companion("") + " + (" + element +
+                  "), " + companion(from) + ");");
 }
 
 // Combines the array's elements with a vector; returns the name of what they are now, of an
@@ -340,7 +429,7 @@ std::string Accumulator::update_array(CppBody& body, const std::string& suffix,
     return updated;
   }
   const int bytes = static_cast<int>(size_of(dtype_));
-  const std::string position_at = position_name(suffix) + " + (" + element + ")";
+  const std::string position_at = companion(suffix) + " + (" + element + ")";
   const std::string old_position = body.fresh("o");
   const std::string m = body.fresh("m");
   const std::string wide_type = prelude_->type(DType::kInt64, lanes_);
@@ -359,7 +448,7 @@ std::string Accumulator::update_array(CppBody& body, const std::string& suffix,
 }
 
 std::string Accumulator::array_element(const std::string& element) const {
-  return "(" + (is_arg() ? position_name("") : name("")) + " + (" + element + "))";
+  return "(" + (is_arg() ? companion("") : name("")) + " + (" + element + "))";
 }
 
 // ---- partial results ----
@@ -377,7 +466,7 @@ void Accumulator::store_partial(CppBody& body, const std::string& subscript) {
 
 void Accumulator::declare_scalar(IndentedBuffer& out, const std::string& suffix) {
   out.line(scalar_type() + " " + name(suffix) + " = " + start(1) + ";");
-  if (is_arg()) out.line("i64 " + position_name(suffix) + " = 0;");
+  if (is_arg()) out.line("i64 " + companion(suffix) + " = 0;");
 }
 
 void Accumulator::merge_partial(CppBody& body, const std::string& subscript) {
@@ -388,14 +477,14 @@ void Accumulator::merge_partial(CppBody& body, const std::string& subscript) {
     return;
   }
   const std::string position = "part_pos" + text(number_) + subscript;
-  body.out().line("if (" + better(part, name(""), position + " < " + position_name("")) + ") { " +
-                  name("") + " = " + part + "; " + position_name("") + " = " + position + "; }");
+  body.out().line("if (" + better(part, name(""), position + " < " + companion("")) + ") { " +
+                  name("") + " = " + part + "; " + companion("") + " = " + position + "; }");
 }
 
 std::string Accumulator::finish_scalar(CppBody& body) {
-  const std::string result = "red" + text(number_);
+  const std::string result = result_name();
   body.out().line("const " + (is_arg() ? std::string("i64") : scalar_type()) + " " + result +
-                  " = " + (is_arg() ? position_name("") : name("")) + ";");
+                  " = " + (is_arg() ? companion("") : name("")) + ";");
   return result;
 }
 

@@ -1,8 +1,9 @@
 // The accumulators of one reduction in generated C++: in a register, in an array of one tile, or as
 // partial results of threads.
 //
-// An arg-reduction has two: the value and its position. Ties go to the smallest position, and NaN
-// is the extreme value.
+// Some have a pair of them. An arg-reduction has the value and its position: ties go to the
+// smallest position, and NaN is the extreme value. An online sum (codegen/common/online_sums.h) has
+// the sum and the greatest value so far; it has no arrays and no partial results.
 #pragma once
 
 #include <string>
@@ -27,14 +28,17 @@ class Accumulator {
   void declare(IndentedBuffer& out, const std::string& suffix);
   void accumulate(CppBody& body, const std::string& suffix);
   void merge(CppBody& body, const std::string& into, const std::string& from);
-  std::string finish(CppBody& body);  // name of the scalar result
+  std::string finish(CppBody& body);  // result_name(), of the scalar result
+  std::string result_name() const { return "red" + std::to_string(number_); }
 
-  // ---- of a group of GPU threads: scalars, of an arg-reduction a value and a position ----
+  // ---- of a group of GPU threads: scalars, one or a pair ----
   // Type and name of each variable; with the suffix of registers or of anything else.
   std::vector<std::pair<std::string, std::string>> total_variables(const std::string& suffix) const;
   // Declares them, starting from what finish() of the thread's own accumulator returned.
   void begin_total(IndentedBuffer& out, const std::string& suffix, const std::string& finished);
   std::string total_name(const std::string& suffix) const;
+  // An online sum, when all its parts are together and `greatest` is the maximum.
+  void settle(IndentedBuffer& out, const std::string& sum, const std::string& greatest);
 
   // ---- in an array, one element per lane of the tile ----
   void declare_array(IndentedBuffer& out, int64_t elements, const std::string& suffix = "");
@@ -61,11 +65,16 @@ class Accumulator {
 
  private:
   bool is_arg() const;
+  bool is_online() const { return reduction_->online.has_value(); }
+  bool is_pair() const { return is_arg() || is_online(); }
   bool is_bool() const { return dtype_ == DType::kBool; }
   std::string scalar_type() const;
-  std::string position_name(const std::string& suffix) const {
-    return "pos" + std::to_string(number_) + suffix;
+  std::string companion(const std::string& suffix) const {
+    return (is_online() ? "top" : "pos") + std::to_string(number_) + suffix;
   }
+  std::string companion_type(int lanes) const;
+  std::string companion_start(int lanes) const;
+  std::string exponential(const std::string& x, int lanes);
   std::string combine(const std::string& a, const std::string& b, int lanes);
   std::string better(const std::string& value, const std::string& best,
                      const std::string& earlier) const;
@@ -73,6 +82,8 @@ class Accumulator {
   std::string wide_mask(const std::string& mask);
   std::string start(int lanes);
   std::string vector_type();
+  std::string vector_or_scalar_type();
+  void accumulate_exponential(CppBody& body, const std::string& suffix, const std::string& value);
   std::string update_array(CppBody& body, const std::string& suffix, const std::string& element,
                            const std::string& value, const std::string& position);
 

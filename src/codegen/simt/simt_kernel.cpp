@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "codegen/common/online_sums.h"
 #include "codegen/cpp/cpp_accumulators.h"
 #include "codegen/cpp/cpp_body.h"
 #include "codegen/cpp/cpp_text.h"
@@ -35,6 +36,11 @@ class KernelPrinter {
       accumulators_.emplace_back(kernel.reductions[i], i, plan_.lanes, prelude);
       totals_.emplace_back(kernel.reductions[i], i, 1, prelude);
     }
+  }
+
+  // Rows that are long, and do not stay in registers.
+  bool reads_rows_again() const {
+    return plan_.group > 1 && plan_.turns == 0 && kernel_.num_stages > 1;
   }
 
   SimtKernel print() {
@@ -301,6 +307,7 @@ class KernelPrinter {
     body_.pop_scope("for (i32 part = (i32)" + words_.thread + "; part < " + text(first.splits) +
                     "; part += " + text(finish_threads_) + ")");
     combine_rows(totals);
+    settle_online_sums(0);
     decode(outer_, "it", 1);
     bind(outer_);
     for (Accumulator& total : totals_)
@@ -343,11 +350,25 @@ class KernelPrinter {
       }
       totals_[i].begin_total(body_.out(), "_t", result);
     }
-    if (plan_.group == 1) return;
-    combine_group(stage);
+    if (plan_.group > 1) {
+      combine_group(stage);
+      for (Accumulator& total : totals_) {
+        if (in_stage(total, stage) && !total.reduction().running)
+          body_.define_reduced(total.number(), total.total_name("_t"), false);
+      }
+    }
+    if (plan_.splits == 1) settle_online_sums(stage);
+  }
+
+  // Online sums are told of infinities when all their parts are together.
+  void settle_online_sums(uint32_t stage) {
+    const auto result = [&](uint32_t i) {
+      return plan_.group > 1 ? totals_[i].total_name("_t") : accumulators_[i].result_name();
+    };
     for (Accumulator& total : totals_) {
-      if (in_stage(total, stage) && !total.reduction().running)
-        body_.define_reduced(total.number(), total.total_name("_t"), false);
+      const KernelReduction& r = total.reduction();
+      if (r.online && r.stage == stage)
+        total.settle(body_.out(), result(total.number()), result(r.online->greatest));
     }
   }
 
@@ -698,7 +719,12 @@ class KernelPrinter {
 SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
                              const SimtDialect& dialect, const ThreadHeuristics& heuristics,
                              Prelude& prelude) {
-  return KernelPrinter(program, kernel, dialect, heuristics, prelude).print();
+  KernelPrinter printer(program, kernel, dialect, heuristics, prelude);
+  if (printer.reads_rows_again()) {
+    if (const std::optional<Kernel> online = with_online_sums(kernel))
+      return KernelPrinter(program, *online, dialect, heuristics, prelude).print();
+  }
+  return printer.print();
 }
 
 }  // namespace litz

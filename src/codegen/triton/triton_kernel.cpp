@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codegen/common/online_sums.h"
 #include "codegen/triton/tile_plan.h"
 #include "codegen/triton/triton_body.h"
 #include "codegen/triton/triton_ops.h"
@@ -17,6 +18,9 @@ std::string text(int64_t value) { return std::to_string(value); }
 bool is_arg(const KernelReduction& r) {
   return r.kind == ReductionKind::kArgMax || r.kind == ReductionKind::kArgMin;
 }
+
+// Whether it has two accumulators: an arg-reduction its position, an online sum its greatest value.
+bool is_pair(const KernelReduction& r) { return is_arg(r) || r.online.has_value(); }
 
 DType accumulator_dtype(const KernelReduction& r) { return register_dtype(r.value.dtype()); }
 
@@ -49,6 +53,11 @@ class KernelPrinter {
     visit_postorder(analysis_.all_roots(), [&](Expr e) {
       if (e.op() == ExprOp::kLoad) loaded_.push_back(e.buffer());
     });
+  }
+
+  // Rows that do not stay in registers.
+  bool reads_rows_again() const {
+    return !inner_.empty() && !plan_.persistent && kernel_.num_stages > 1;
   }
 
   TritonKernel print() {
@@ -294,7 +303,7 @@ class KernelPrinter {
     const TileValue mask = body_.mask(kColumns);
     if (mask.text.empty()) return {body_.block(value, axes, accumulator_dtype(r)), axes, ""};
     const std::string choice =
-        "tl.where(" + mask.text + ", " + value.text + ", " + identity_text(r) + ")";
+        "tl.where(" + mask.text + ", " + value.text + ", " + neutral_text(r) + ")";
     // Of the values of a stage the same one is often reduced in several ways.
     if (choice != last_choice_.first)
       last_choice_ = {choice, body_.define(choice, value.axes | kColumns)};
@@ -347,6 +356,7 @@ class KernelPrinter {
   // ---- combining ----
 
   std::string combine(const KernelReduction& r) {
+    if (r.online) return prelude_.use("merge_exp");
     const DType dtype = accumulator_dtype(r);
     const bool is_bool = dtype == DType::kBool;
     switch (r.kind) {
@@ -370,8 +380,14 @@ class KernelPrinter {
     LITZ_CHECK(false, "a kind of reduction that does not exist");
   }
 
-  static std::string identity_text(const KernelReduction& r) {
-    ReductionKind kind = r.kind;
+  // What a value past the end counts as.
+  static std::string neutral_text(const KernelReduction& r) {
+    return identity_text(r.online ? ReductionKind::kMax : r.kind, r);
+  }
+  // What the accumulator starts as.
+  static std::string identity_text(const KernelReduction& r) { return identity_text(r.kind, r); }
+
+  static std::string identity_text(ReductionKind kind, const KernelReduction& r) {
     if (kind == ReductionKind::kArgMax) kind = ReductionKind::kMax;
     if (kind == ReductionKind::kArgMin) kind = ReductionKind::kMin;
     const DType dtype = accumulator_dtype(r);
@@ -385,7 +401,19 @@ class KernelPrinter {
   }
 
   static std::string accumulator(uint32_t i) { return "acc" + text(i); }
-  static std::string position(uint32_t i) { return "pos" + text(i); }
+  // The second one of a pair.
+  std::string companion(uint32_t i) const {
+    return (kernel_.reductions[i].online ? "top" : "pos") + text(i);
+  }
+  // Of a pair the second accumulator's dtype and what it starts as.
+  static DType companion_dtype(const KernelReduction& r) {
+    return r.online ? accumulator_dtype(r) : DType::kInt64;
+  }
+  static std::string companion_start(const KernelReduction& r) {
+    if (!r.online) return kLastPosition;
+    const DType dtype = accumulator_dtype(r);
+    return triton_constant(false, 0, lowest_finite(dtype), dtype);
+  }
 
   // From accumulators along the whole tile the result of each row.
   void finish(uint32_t i, const std::string& values, const std::string& where) {
@@ -393,19 +421,35 @@ class KernelPrinter {
     const std::string dimension = text(body_.dimension(kColumns));
     const std::string place = body_.place(kRows);
     const std::string function = combine(r);
-    if (!is_arg(r)) {
+    if (!is_pair(r)) {
       out().line(accumulator(i) + " = tl.reduce(" + values + ", " + dimension + ", " + function +
                  ")" + place);
       body_.define_reduced(i, {accumulator(i), row_axes(), ""});
       return;
     }
-    out().line(accumulator(i) + ", " + position(i) + " = tl.reduce((" + values + ", " + where +
+    out().line(accumulator(i) + ", " + companion(i) + " = tl.reduce((" + values + ", " + where +
                "), " + dimension + ", " + function + ")");
     if (!place.empty()) {
       out().line(accumulator(i) + " = " + accumulator(i) + place);
-      out().line(position(i) + " = " + position(i) + place);
+      out().line(companion(i) + " = " + companion(i) + place);
     }
-    body_.define_reduced(i, {position(i), row_axes(), ""});
+    body_.define_reduced(i, {is_arg(r) ? companion(i) : accumulator(i), row_axes(), ""});
+  }
+
+  // Online sums are told of infinities when all their parts are together.
+  void settle_online_sums(uint32_t stage) {
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      const KernelReduction& r = kernel_.reductions[i];
+      if (!r.online || !in_stage(r, stage)) continue;
+      const std::string mine = accumulator(i);
+      const std::string greatest = accumulator(r.online->greatest);
+      const std::string zero = "(" + greatest + " - " + greatest + ")";
+      out().line(mine + " = " +
+                 (r.online->of_finite
+                      ? "tl.where((" + zero + " != 0) & (" + greatest + " == " + greatest +
+                            "), libdevice.exp(" + greatest + "), " + mine + ")"
+                      : mine + " + " + zero));
+    }
   }
 
   // ---- stages ----
@@ -437,9 +481,9 @@ class KernelPrinter {
       const TileAxes axes = r.running ? row_axes() : body_.all_axes();
       out().line(accumulator(i) + " = " +
                  body_.block({identity_text(r), kNoAxes, ""}, axes, accumulator_dtype(r)));
-      if (is_arg(r))
-        out().line(position(i) + " = tl.full(" + body_.shape(axes) + ", " + kLastPosition +
-                   ", tl.int64)");
+      if (is_pair(r))
+        out().line(companion(i) + " = " +
+                   body_.block({companion_start(r), kNoAxes, ""}, axes, companion_dtype(r)));
     }
     for (const KernelStore& s : kernel_.stores) any = any || (s.inner && s.stage == stage);
     if (!any) return;
@@ -468,8 +512,9 @@ class KernelPrinter {
     body_.close_loop("for step in range(" + from + ", " + to + ", " + step + ")");
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
       const KernelReduction& r = kernel_.reductions[i];
-      if (in_stage(r, stage) && !r.running) finish(i, accumulator(i), position(i));
+      if (in_stage(r, stage) && !r.running) finish(i, accumulator(i), companion(i));
     }
+    if (plan_.splits == 1) settle_online_sums(stage);
   }
 
   void accumulate(uint32_t i) {
@@ -477,8 +522,13 @@ class KernelPrinter {
     const TileValue value = element(r);
     const std::string function = combine(r);
     const std::string mine = accumulator(i);
+    if (r.online) {
+      out().line(mine + ", " + companion(i) + " = " + prelude_.use("add_exp") + "(" + mine + ", " +
+                 companion(i) + ", " + value.text + ")");
+      return;
+    }
     if (is_arg(r)) {
-      out().line(mine + ", " + position(i) + " = " + function + "(" + mine + ", " + position(i) +
+      out().line(mine + ", " + companion(i) + " = " + function + "(" + mine + ", " + companion(i) +
                  ", " + value.text + ", " + positions(r) + ")");
       return;
     }
@@ -517,7 +567,7 @@ class KernelPrinter {
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
       const KernelReduction& r = kernel_.reductions[i];
       put(accumulator_dtype(r), accumulator(i));
-      if (is_arg(r)) put(DType::kInt64, position(i));
+      if (is_pair(r)) put(companion_dtype(r), companion(i));
     }
   }
 
@@ -544,9 +594,11 @@ class KernelPrinter {
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
       const KernelReduction& r = kernel_.reductions[i];
       const std::string values = get(accumulator_dtype(r), identity_text(r));
-      const std::string where = is_arg(r) ? get(DType::kInt64, kLastPosition) : "";
+      const std::string where =
+          is_pair(r) ? get(companion_dtype(r), companion_start(r)) : std::string();
       finish(i, values, where);
     }
+    settle_online_sums(0);
     store_outer(row_axes());
     return programs(total, rows_of_tile);
   }
@@ -585,7 +637,12 @@ std::string triton_refusal(const Program& program, const Kernel& kernel) {
 }
 
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude) {
-  return KernelPrinter(plan, kernel, prelude).print();
+  KernelPrinter printer(plan, kernel, prelude);
+  if (printer.reads_rows_again()) {
+    if (const std::optional<Kernel> online = with_online_sums(kernel))
+      return KernelPrinter(plan, *online, prelude).print();
+  }
+  return printer.print();
 }
 
 }  // namespace litz

@@ -92,6 +92,20 @@ def argmin(a, i, b, j):
     first = (a < b) | (a_nan & (b_nan == 0)) | (((a == b) | (a_nan & b_nan)) & (i < j))
     return tl.where(first, a, b), tl.where(first, i, j)
 )"},
+    // Of the sum s of exp(. - g): with one more value, and with another sum.
+    {"add_exp", "", R"(
+@triton.jit
+def add_exp(s, g, x):
+    t = libdevice.exp(-tl.abs(x - g))
+    grows = x > g
+    return tl.where(grows, s * t + 1.0, s + t), tl.where(grows | (x != x), x, g)
+)"},
+    {"merge_exp", "", R"(
+@triton.jit
+def merge_exp(s, g, t, h):
+    m = tl.where((g >= h) | (g != g), g, h)
+    return s * libdevice.exp(g - m) + t * libdevice.exp(h - m), m
+)"},
     // Of positions: the divisor is positive.
     {"floor_div_index", "", R"(
 @triton.jit
