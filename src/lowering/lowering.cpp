@@ -46,14 +46,19 @@ LoweringContext::LoweringContext(const Graph& graph, const LoweringOptions& opti
       options_(options),
       program_(graph.shared_context()),
       values_(graph),
-      is_used_(graph) {
-  const auto mark = [&](const Argument& argument) {
-    for_each_value(argument, [&](Value value) { is_used_[value] = true; });
-  };
+      users_(graph),
+      is_output_(graph) {
   for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
-    for (const Argument& argument : graph.node(NodeId(i)).arguments) mark(argument);
+    for (const Argument& argument : graph.node(NodeId(i)).arguments) {
+      for_each_value(argument, [&](Value value) {
+        std::vector<NodeId>& users = users_[value];
+        if (users.empty() || users.back() != NodeId(i)) users.emplace_back(i);
+      });
+    }
   }
-  for (const Argument& output : graph.outputs()) mark(output);
+  for (const Argument& output : graph.outputs()) {
+    for_each_value(output, [&](Value value) { is_output_[value] = true; });
+  }
 }
 
 LoweringResult LoweringContext::run() {
@@ -132,7 +137,7 @@ void LoweringContext::lower_call(NodeId id) {
     return;
   }
   if (function == lower_to_library) {
-    call_library(id, kOnPurpose);
+    if (!add_bias_apart(id)) call_library(id, kOnPurpose);
     return;
   }
   const bool native = std::all_of(
@@ -202,7 +207,8 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
       continue;
     }
     // What nobody uses may be anything: some ops return less than they are traced with.
-    if (!is_used_[{id, static_cast<uint32_t>(i)}]) {
+    const Value value{id, static_cast<uint32_t>(i)};
+    if (users_[value].empty() && !is_output_[value]) {
       kernel.outputs.emplace_back();
       continue;
     }

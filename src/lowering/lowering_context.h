@@ -59,6 +59,9 @@ class LoweringContext {
   // Why no lowering can take the arguments of a call; empty where one may.
   std::string argument_obstacle(const Node& node) const;
   void call_library(NodeId id, std::string reason);
+  // Lowers an addmm to a product and a sum, where that is better.
+  bool add_bias_apart(NodeId id);
+  bool feeds_kernels(Value value) const;
   ExternArgument extern_argument(const Argument& argument);
   void add_outputs();
   // Some operation after the call may read the buffer.
@@ -70,7 +73,8 @@ class LoweringContext {
   const LoweringOptions& options_;
   Program program_;
   ValueMap<std::variant<std::monostate, TensorValue, Index>> values_;
-  ValueMap<char> is_used_;                               // by an argument or an output
+  ValueMap<std::vector<NodeId>> users_;  // each once
+  ValueMap<char> is_output_;
   std::unordered_map<uint32_t, Index> storage_offsets_;  // by buffer; absent means 0
   std::unordered_map<uint32_t, BufferId> overwritten_;   // input by the buffer of its new elements
   std::unordered_map<std::string, uint32_t> names_;
