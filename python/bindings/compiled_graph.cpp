@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,22 @@ namespace nb = nanobind;
 
 namespace litz {
 namespace {
+
+// The objects that a graph is called with; somebody has references to them.
+using Inputs = std::span<PyObject* const>;
+
+Inputs items_of(const nb::object& tuple) {
+  return {reinterpret_cast<PyTupleObject*>(tuple.ptr())->ob_item,
+          static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr()))};
+}
+
+nb::object tuple_of(Inputs inputs) {
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(inputs.size())));
+  if (!tuple.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(inputs[i]));
+  return tuple;
+}
 
 // An input that is on another device than the graph was compiled for.
 class OtherDevice : public UserError {
@@ -52,9 +69,12 @@ class CompiledGraph {
     if (backend != nullptr) backend_ = std::make_unique<BackendModule>(std::move(backend), table());
   }
 
+  // With the list of inputs, which is emptied.
   nb::object call(nb::handle arguments);
-  // One run with a tuple of all inputs, the captured ones too.
-  nb::object run(nb::handle inputs);
+  // With the inputs themselves, which the caller keeps.
+  nb::object call_unpacked(Inputs arguments);
+  // One run with all inputs, the captured ones too.
+  nb::object run(Inputs inputs);
   void record_runs(nb::object record) {
     recordings_ =
         std::make_unique<CudaRecordings>(door_, table(), host_.device(), std::move(record));
@@ -75,11 +95,14 @@ class CompiledGraph {
  private:
   std::vector<TorchOpTypes> take_ops(nb::handle describe_op);
   nb::object take_inputs(nb::handle arguments) const;
-  void read_inputs(nb::handle arguments, Frame& frame) const;
+  void check_count(Py_ssize_t given) const;
+  nb::object with_captured(nb::object inputs) const;
+  nb::object call_with(const nb::object& inputs);
+  void read_inputs(Inputs inputs, Frame& frame) const;
   void read_tensor(PyObject* object, size_t index, Frame& frame) const;
   nb::object call_elsewhere(nb::handle inputs, const OtherDevice& fault) const;
-  nb::object run_frame(Frame& frame, nb::handle inputs);
-  nb::object collect(const Frame& frame, nb::handle arguments) const;
+  nb::object run_frame(Frame& frame, Inputs inputs);
+  nb::object collect(const Frame& frame, Inputs inputs) const;
   std::string in_this_graph(const std::string& message) const;
   [[noreturn]] void raise(int status, const TorchRun& run, PythonOpCalls& python) const;
   std::string input_text(size_t index) const;
@@ -157,9 +180,9 @@ void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) co
   frame.inputs[index] = {.kind = LITZ_TENSOR, .count = 0, .u = {.tensor = &tensor}};
 }
 
-void CompiledGraph::read_inputs(nb::handle arguments, Frame& frame) const {
+void CompiledGraph::read_inputs(Inputs inputs, Frame& frame) const {
   for (size_t i = 0; i < frame.inputs.size(); ++i) {
-    PyObject* object = PyTuple_GET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i));
+    PyObject* object = inputs[i];
     if (door_.access.is_tensor(object)) {
       read_tensor(object, i, frame);
     } else if (PyLong_Check(object)) {
@@ -176,7 +199,7 @@ void CompiledGraph::read_inputs(nb::handle arguments, Frame& frame) const {
   }
 }
 
-nb::object CompiledGraph::collect(const Frame& frame, nb::handle arguments) const {
+nb::object CompiledGraph::collect(const Frame& frame, Inputs inputs) const {
   const auto count = static_cast<Py_ssize_t>(frame.outputs.size());
   nb::object outputs = nb::steal(PyTuple_New(count));
   if (!outputs.is_valid()) throw nb::python_error();
@@ -200,7 +223,7 @@ nb::object CompiledGraph::collect(const Frame& frame, nb::handle arguments) cons
         item = Py_NewRef(Py_None);
         break;
       case LITZ_SAME_INPUT:
-        item = Py_NewRef(PyTuple_GET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(value.u.i)));
+        item = Py_NewRef(inputs[static_cast<size_t>(value.u.i)]);
         break;
       case LITZ_SAME_OUTPUT:
         item = Py_NewRef(PyTuple_GET_ITEM(outputs.ptr(), static_cast<Py_ssize_t>(value.u.i)));
@@ -242,19 +265,26 @@ void CompiledGraph::raise(int status, const TorchRun& run, PythonOpCalls& python
   throw nb::python_error();
 }
 
+void CompiledGraph::check_count(Py_ssize_t given) const {
+  const Py_ssize_t wanted = table().num_inputs - PyTuple_GET_SIZE(captured_.ptr());
+  if (given == wanted) return;
+  throw UserError("the graph has " + std::to_string(wanted) + " inputs, " + std::to_string(given) +
+                  " were given");
+}
+
 // A reference of our own to each input, because another thread may change the list while the graph
 // runs; empties the list, so that the caller's frame does not keep the inputs alive.
 nb::object CompiledGraph::take_inputs(nb::handle arguments) const {
   nb::object inputs = nb::steal(PySequence_Tuple(arguments.ptr()));
   if (!inputs.is_valid()) throw nb::python_error();
-  const Py_ssize_t wanted = table().num_inputs - PyTuple_GET_SIZE(captured_.ptr());
-  if (PyTuple_GET_SIZE(inputs.ptr()) != wanted) {
-    throw UserError("the graph has " + std::to_string(wanted) + " inputs, " +
-                    std::to_string(PyTuple_GET_SIZE(inputs.ptr())) + " were given");
-  }
+  check_count(PyTuple_GET_SIZE(inputs.ptr()));
   if (PyList_CheckExact(arguments.ptr())) {
     PyList_SetSlice(arguments.ptr(), 0, PyList_GET_SIZE(arguments.ptr()), nullptr);
   }
+  return with_captured(std::move(inputs));
+}
+
+nb::object CompiledGraph::with_captured(nb::object inputs) const {
   if (PyTuple_GET_SIZE(captured_.ptr()) == 0) return inputs;
   inputs = nb::steal(PySequence_Concat(inputs.ptr(), captured_.ptr()));
   if (!inputs.is_valid()) throw nb::python_error();
@@ -269,11 +299,26 @@ nb::object CompiledGraph::call_elsewhere(nb::handle inputs, const OtherDevice& f
   return elsewhere_(taken, std::string(fault.what()));
 }
 
-nb::object CompiledGraph::call(nb::handle arguments) {
-  const nb::object inputs = take_inputs(arguments);
+nb::object CompiledGraph::call(nb::handle arguments) { return call_with(take_inputs(arguments)); }
+
+nb::object CompiledGraph::call_unpacked(Inputs arguments) {
+  check_count(static_cast<Py_ssize_t>(arguments.size()));
+  if (PyTuple_GET_SIZE(captured_.ptr()) != 0 || recordings_ != nullptr)
+    return call_with(with_captured(tuple_of(arguments)));
   FramePool::Lease frame(frames_);
   try {
-    read_inputs(inputs, *frame);
+    read_inputs(arguments, *frame);
+  } catch (const OtherDevice& fault) {
+    if (elsewhere_.is_none()) throw;
+    return call_elsewhere(tuple_of(arguments), fault);
+  }
+  return run_frame(*frame, arguments);
+}
+
+nb::object CompiledGraph::call_with(const nb::object& inputs) {
+  FramePool::Lease frame(frames_);
+  try {
+    read_inputs(items_of(inputs), *frame);
   } catch (const OtherDevice& fault) {
     if (elsewhere_.is_none()) throw;
     return call_elsewhere(inputs, fault);
@@ -282,16 +327,16 @@ nb::object CompiledGraph::call(nb::handle arguments) {
     nb::object outputs = recordings_->call(*frame, inputs);
     if (outputs.is_valid()) return outputs;
   }
-  return run_frame(*frame, inputs);
+  return run_frame(*frame, items_of(inputs));
 }
 
-nb::object CompiledGraph::run(nb::handle inputs) {
+nb::object CompiledGraph::run(Inputs inputs) {
   FramePool::Lease frame(frames_);
   read_inputs(inputs, *frame);
   return run_frame(*frame, inputs);
 }
 
-nb::object CompiledGraph::run_frame(Frame& frame, nb::handle inputs) {
+nb::object CompiledGraph::run_frame(Frame& frame, Inputs inputs) {
   PythonOpCalls python(door_.environment->api, host_.device(), door_.access, callables_);
   TorchRun run(host_, python);
   int status = LITZ_OK;
@@ -323,14 +368,11 @@ int CompiledGraph::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
-// Called for graph(inputs). The slot, not a method, because it saves two look-ups a call.
-PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs) {
-  if (PyTuple_GET_SIZE(args) != 1 || (kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0)) {
-    PyErr_SetString(PyExc_TypeError, "a compiled graph takes one argument: the list of its inputs");
-    return nullptr;
-  }
+// What act() returns, or nullptr with the error set.
+template <class Act>
+PyObject* guarded(const Act& act) {
   try {
-    return nb::inst_ptr<CompiledGraph>(self)->call(PyTuple_GET_ITEM(args, 0)).release().ptr();
+    return act().release().ptr();
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const UserError& error) {
@@ -340,6 +382,26 @@ PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   return nullptr;
 }
+
+// Called for graph(inputs). The slot, not a method, because it saves two look-ups a call.
+PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (PyTuple_GET_SIZE(args) != 1 || (kwargs != nullptr && PyDict_GET_SIZE(kwargs) != 0)) {
+    PyErr_SetString(PyExc_TypeError, "a compiled graph takes one argument: the list of its inputs");
+    return nullptr;
+  }
+  return guarded(
+      [&] { return nb::inst_ptr<CompiledGraph>(self)->call(PyTuple_GET_ITEM(args, 0)); });
+}
+
+PyObject* call_unpacked(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    return nb::inst_ptr<CompiledGraph>(self)->call_unpacked({args, static_cast<size_t>(count)});
+  });
+}
+
+PyMethodDef unpacked_method = {
+    "call_unpacked", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_unpacked)),
+    METH_FASTCALL, "Runs the graph with its inputs as arguments; returns a tuple."};
 
 int traverse_slot(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -407,9 +469,15 @@ void bind_compiled_graph(nb::module_& m) {
       .def(
           "run",
           [](CompiledGraph& g, nb::handle inputs) {
-            return g.run(nb::steal(PySequence_Tuple(inputs.ptr())));
+            const nb::object taken = nb::steal(PySequence_Tuple(inputs.ptr()));
+            if (!taken.is_valid()) throw nb::python_error();
+            return g.run(items_of(taken));
           },
           nb::arg("inputs"), "One run, not recorded, with all inputs, the captured ones too.")
+      .def_prop_ro(
+          "unpacked",
+          [](nb::handle self) { return nb::steal(PyCFunction_New(&unpacked_method, self.ptr())); },
+          "The graph as a function of its inputs, rather than of a list of them.")
       .def("record_runs", &CompiledGraph::record_runs, nb::arg("record"),
            "Lets calls on a CUDA device be recorded as CUDA graphs and replayed. "
            "`record(inputs, copied)` is what `litz.cuda_graphs.recorder` gives.")

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from litz._core import CompiledGraph
+
 _PLAIN = (Tensor, torch.nn.Parameter, int)
 
 
@@ -20,9 +22,9 @@ class InferenceGraphs:
     """The inference graphs that AOTAutograd had compiled for one graph of Dynamo's."""
 
     def __init__(self) -> None:
-        self._compiled: list[tuple[Callable[[list[Any]], Sequence[Any]], int, Any]] = []
+        self._compiled: list[tuple[Any, int, Any]] = []
 
-    def add(self, compiled: Callable[[list[Any]], Sequence[Any]], num_inputs: int) -> None:
+    def add(self, compiled: Any, num_inputs: int) -> None:
         context = torch._guards.TracingContext.try_get()
         metadata = None if context is None else context.fw_metadata
         self._compiled.append((compiled, num_inputs, metadata))
@@ -37,13 +39,9 @@ class InferenceGraphs:
             return None
         if any(type(x) not in _PLAIN for x in inputs) or torch._C._is_any_autocast_enabled():
             return None
-        if not _wants_nothing(metadata):
+        if not isinstance(compiled, CompiledGraph) or not _wants_nothing(metadata):
             return None
-
-        def call(*arguments: Any) -> Sequence[Any]:
-            return compiled(list(arguments))
-
-        return call
+        return compiled.unpacked
 
 
 def _wants_nothing(metadata: Any) -> bool:

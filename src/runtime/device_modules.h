@@ -63,6 +63,8 @@ class DeviceModules {
   // The module on device number `device`, loaded at the first call for it; or why there is none.
   Result<DeviceModule*> on(int32_t device);
 
+  const CudaDriver& driver() const { return *driver_; }
+
  private:
   const std::shared_ptr<const CudaDriver> driver_;
   const LitzDeviceCode* code_;

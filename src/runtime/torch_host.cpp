@@ -132,19 +132,25 @@ TorchRun::~TorchRun() {
 }
 
 // torch's guard sets the device for torch; a thread that has not used the device may have no
-// context all the same, without which nothing can be launched.
+// context all the same, without which nothing can be launched. One whose context is the device's
+// has it as its current device.
 void TorchRun::enter_device() {
   table_.launch = launch;
   table_.constant = constant;
   const int32_t index = host_.device_.index;
-  if (api_.cuda_create_guard(index, &guard_) != 0) {
-    guard_ = nullptr;
-    throw UserError("the device cannot be made current: " + api_.last_error());
+  const CudaDriver& driver = host_.modules_->driver();
+  CudaContext current = nullptr;
+  const bool inside = driver.context_current(&current) == 0 && current == host_.module_->context();
+  if (!inside) {
+    if (api_.cuda_create_guard(index, &guard_) != 0) {
+      guard_ = nullptr;
+      throw UserError("the device cannot be made current: " + api_.last_error());
+    }
+    context_.emplace(driver, host_.module_->context());
   }
-  context_.emplace(*host_.environment_->cuda_driver(), host_.module_->context());
-  if (context_->status() != 0 || api_.cuda_stream(index, &stream_) != 0) {
+  if ((context_ && context_->status() != 0) || api_.cuda_stream(index, &stream_) != 0) {
     context_.reset();
-    api_.cuda_delete_guard(guard_);
+    if (guard_ != nullptr) api_.cuda_delete_guard(guard_);
     throw UserError("the device has no current stream: " + api_.last_error());
   }
 }
