@@ -172,10 +172,7 @@ class Compilation {
       });
       if (find_in_cache(cache, key)) return std::move(result_);
       triton_compiler(paths_.triton).start();
-      // A program walks a long row in large blocks, which costs less than another kernel.
-      ScheduleOptions scheduling = schedule_options(options_, paths_.device);
-      scheduling.few_rows = 0;
-      plan = schedule(lower(), scheduling);
+      plan = schedule(lower(), schedule_options(options_, paths_.device));
       const Result<CppSources> sources = compile_triton(*plan, target, &reason);
       if (sources)
         return build_for_device(*compiler, target, cache, key, *plan, *sources, "triton", "");

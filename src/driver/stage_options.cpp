@@ -22,7 +22,10 @@ ScheduleOptions schedule_options(const Options& options, const DeviceTarget& dev
   schedule.order_groups = options.order_groups;
   schedule.reuse_memory = options.reuse_memory;
   schedule.max_kernel_nodes = static_cast<int>(options.max_kernel_nodes);
-  if (!device.is_cpu()) schedule.few_rows = device.multiprocessors;
+  if (!device.is_cpu()) {
+    schedule.few_rows = device.multiprocessors;
+    schedule.online_sums = true;
+  }
   return schedule;
 }
 

@@ -496,7 +496,7 @@ class Fuser {
           const auto written = states_[group].written.find(access.buffer);
           return written != states_[group].written.end() && !written->second.full;
         });
-    if (!needs_result) return false;
+    if (!needs_result || (options_.online_sums && is_online_sum(group, c))) return false;
     const auto count = [&](const std::vector<Index>& variables) {
       Index all = context_.constant(1);
       for (Index v : variables) all = all * (v.is_symbol() ? v.extent() : context_.constant(1));
@@ -505,6 +505,26 @@ class Fuser {
     const Index row = count(g.inner);
     if (row.range().lo > kMaxRowElements) return true;
     return row.range().lo >= options_.long_row && count(g.outer).range().hi <= options_.few_rows;
+  }
+
+  // The sum of exp(x - m), or exp(x - (isinf(m) ? 0 : m)), over the loops in which the group finds
+  // the maximum m of x.
+  bool is_online_sum(GroupId group, const Candidate& c) const {
+    const auto* sum = std::get_if<Reduction>(&program_.operations()[c.id].v);
+    if (sum == nullptr || sum->kind != ReductionKind::kSum || sum->value.op() != ExprOp::kExp)
+      return false;
+    const Expr difference = sum->value.operands()[0];
+    if (difference.op() != ExprOp::kSub) return false;
+    Expr shift = difference.operands()[1];
+    if (shift.op() == ExprOp::kWhere) shift = shift.operands()[2];
+    if (shift.op() != ExprOp::kLoad) return false;
+    for (const GroupMember& member : result_.groups[group].members) {
+      const auto* greatest = std::get_if<Reduction>(&program_.operations()[member.operation].v);
+      if (greatest != nullptr && greatest->kind == ReductionKind::kMax &&
+          greatest->output == shift.buffer())
+        return greatest->value == difference.operands()[0];
+    }
+    return false;
   }
 
   void add_member(GroupId group, const Candidate& c, LoopMapping mapping) {

@@ -19,6 +19,8 @@ struct ScheduleOptions {
   // needs a row's result is a kernel of its own, so that each can share out the rows' elements.
   int64_t few_rows = 4;
   int64_t long_row = 64 * 1024;
+  // Kernels take the sum of exp(x - m) along with the maximum m (codegen/common/online_sums.h).
+  bool online_sums = false;
 };
 
 Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOptions& options);
