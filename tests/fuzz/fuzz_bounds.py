@@ -41,7 +41,7 @@ def _evaluate_float64(values: Values, noise_seed: int | None) -> dict[int, Tenso
     generator = torch.Generator().manual_seed(noise_seed or 0)
     found: dict[int, Tensor] = {}
     for i, value in values.program.values.items():
-        eager = values.eager[i]
+        eager = values.eager[i].cpu()
         if values.exact[i]:
             found[i] = eager.double() if is_float(eager) else eager
             continue
@@ -65,7 +65,7 @@ def bounds(values: Values, outputs: list[int], trials: int = 4, slack: float = 8
     samples = [evaluate_float64(values, seed) for seed in range(1, trials + 1)]
     found: list[Bound | None] = []
     for i in outputs:
-        eager = values.eager[i]
+        eager = values.eager[i].cpu()
         if values.exact[i]:
             found.append(None)
             continue

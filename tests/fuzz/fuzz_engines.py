@@ -24,7 +24,8 @@ def engines(program: Program, arguments: list[Tensor], backend: str, dynamo: boo
         return by_dynamo(program, backend)
     graph = torch.fx.symbolic_trace(program.function())
     if backend == "litz":
-        return litz_engines(graph, arguments)
+        on_device = any(t.device.type != "cpu" for t in arguments)
+        return litz_engines(graph, arguments, {COMPILED: {}} if on_device else LITZ_ENGINES)
     return {COMPILED: torch._dynamo.lookup_backend(backend)(graph, arguments)}
 
 
@@ -47,7 +48,9 @@ def by_dynamo(program: Program, backend: str) -> dict[str, Callable]:
     return {name: engine(options) for name, options in chosen.items()}
 
 
-def litz_engines(graph: torch.fx.GraphModule, arguments: list[Tensor]) -> dict[str, Callable]:
+def litz_engines(
+    graph: torch.fx.GraphModule, arguments: list[Tensor], chosen: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Callable]:
     """Without Dynamo's capture, which is many times slower, and with one AOTAutograd graph for both engines."""
     from litz.decompositions import decompositions
     from litz.graph_compiler import compile_fx
@@ -57,7 +60,7 @@ def litz_engines(graph: torch.fx.GraphModule, arguments: list[Tensor]) -> dict[s
 
     def compile_part(part: torch.fx.GraphModule, inputs: list[Any]) -> Callable:
         compiled = {}
-        for name, options in LITZ_ENGINES.items():
+        for name, options in chosen.items():
             compiled[name] = compile_fx(part, inputs, options)
             check_engine(interpreted=name == INTERPRETED)
 
@@ -78,7 +81,7 @@ def litz_engines(graph: torch.fx.GraphModule, arguments: list[Tensor]) -> dict[s
 
         return run
 
-    return {name: engine(name) for name in LITZ_ENGINES}
+    return {name: engine(name) for name in chosen}
 
 
 def check_engine(interpreted: bool) -> None:

@@ -36,8 +36,9 @@ class Values:
     """A program's values by eager PyTorch. `exact` says of which every correct compiler computes the same bits, and
     `steps` of which every engine of one compiler does."""
 
-    def __init__(self, rounding: str, most_elements: float = math.inf):
+    def __init__(self, rounding: str, most_elements: float = math.inf, device: str = "cpu"):
         self.rounding = rounding
+        self.device = device
         self.most_elements = most_elements
         self.program = Program()
         self.eager: dict[int, Tensor] = {}
@@ -48,11 +49,12 @@ class Values:
         """Evaluate and add a value; eager's own error refuses it."""
         index = len(self.program.values) if index is None else index
         if isinstance(value, Input):
-            result, exact, steps = value.make(), True, True
+            result, exact, steps = value.make(self.device), True, True
         else:
             operands = [self.eager[i] for i in value.operands]
             try:
-                result = expression(value.text, len(operands), False)(*operands)
+                with torch.device(self.device):
+                    result = expression(value.text, len(operands), False)(*operands)
             except ERRORS as error:
                 raise Refused from error
             if not isinstance(result, Tensor) or result.numel() > self.most_elements or result.is_complex():
@@ -77,9 +79,9 @@ class Values:
         return operands_exact
 
 
-def evaluate_eager(program: Program, rounding: str) -> Values:
-    """Eager values of a program; raises Refused where an op no longer applies."""
-    values = Values(rounding)
+def evaluate_eager(program: Program, rounding: str, device: str = "cpu") -> Values:
+    """Eager values of a program; raises Refused where an op does not apply."""
+    values = Values(rounding, device=device)
     for i, value in program.values.items():
         values.record(value, i)
     return values

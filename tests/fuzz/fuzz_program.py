@@ -60,8 +60,14 @@ class Input:
     layout: str = "contiguous"
     special: bool = False
 
-    def make(self) -> Tensor:
-        return make_input(self.seed, self.shape, self.dtype, self.layout, self.special)
+    def make(self, device: str = "cpu") -> Tensor:
+        with torch.device("cpu"):
+            t = make_input(self.seed, self.shape, self.dtype, self.layout, self.special)
+        if device == "cpu":
+            return t
+        if self.layout == "expanded":
+            return t[..., :1].to(device).expand(t.shape)
+        return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device).copy_(t)
 
     def text(self) -> str:
         return f"make_input({self.seed}, {self.shape}, {self.dtype}, {self.layout!r}, {self.special})"
@@ -99,8 +105,8 @@ class Program:
     def ops(self) -> list[int]:
         return [i for i, value in self.values.items() if isinstance(value, Op)]
 
-    def arguments(self) -> list[Tensor]:
-        return [self.values[i].make() for i in self.inputs()]
+    def arguments(self, device: str = "cpu") -> list[Tensor]:
+        return [self.values[i].make(device) for i in self.inputs()]
 
     def pruned(self) -> Program:
         """Without values that no output needs."""

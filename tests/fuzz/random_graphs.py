@@ -11,6 +11,9 @@ Ops that jump (comparisons, rounding, casts to integers, argmax) act only on val
 correct compiler computes with the same bits. `--rounding every-op` counts +, -, *, / on exact values as exact in
 every float dtype; `--rounding free` allows a compiler to contract a*b+c and to keep bfloat16 chains in float32.
 
+With `--device cuda` eager and the generated code run there, and are compared with each other; LITZ_GPU_DIALECT chooses
+the dialect. Programs with an op that PyTorch lacks on that device are not run, and counted.
+
 On a failure the seed and a runnable program are printed, after dropping every op that the failure does not need.
 """
 from __future__ import annotations
@@ -47,12 +50,13 @@ class Settings:
     dynamo: bool = False
     strides: bool = True
     ops: int = 12
+    device: str = "cpu"
 
 
-def traced_strides(program: Program) -> list[tuple[int, ...]]:
+def traced_strides(program: Program, device: str) -> list[tuple[int, ...]]:
     """The strides that PyTorch's tracing gives the results. Where they are not eager's, it is the graph that says so."""
-    with FakeTensorMode() as mode:
-        return [t.stride() for t in program.function()(*map(mode.from_tensor, program.arguments()))]
+    with FakeTensorMode() as mode, torch.device(device):
+        return [t.stride() for t in program.function()(*map(mode.from_tensor, program.arguments(device)))]
 
 
 @contextmanager
@@ -69,12 +73,12 @@ def threads(values: Values) -> Iterator[None]:
 
 def run_engines(program: Program, values: Values, settings: Settings) -> dict[str, Any] | str:
     """The results by each engine, or what went wrong before there were any."""
-    arguments = program.arguments()
+    arguments = program.arguments(settings.device)
     results, engine = {}, "compiler"
     try:
-        with torch.no_grad(), threads(values):
+        with torch.no_grad(), threads(values), torch.device(settings.device):
             for engine, function in engines(program, arguments, settings.backend, settings.dynamo).items():
-                results[engine] = function(*arguments)
+                results[engine] = [on_cpu(t) for t in function(*arguments)]
     except NotCompiled as error:
         return f"not compiled: {error}"
     except Exception as error:
@@ -85,8 +89,9 @@ def run_engines(program: Program, values: Values, settings: Settings) -> dict[st
 
 def failure(program: Program, settings: Settings) -> str | None:
     """What is wrong with the compiled program, or None. Raises Refused for programs that eager does not run."""
-    values = evaluate_eager(program, settings.rounding)
-    wanted = program.function()(*program.arguments())
+    values = evaluate_eager(program, settings.rounding, settings.device)
+    with torch.device(settings.device):
+        wanted = [on_cpu(t) for t in program.function()(*program.arguments(settings.device))]
     limits = bounds(values, program.outputs)
     results = run_engines(program, values, settings)
     if isinstance(results, str):
@@ -104,7 +109,7 @@ def failure(program: Program, settings: Settings) -> str | None:
 
     def strides_of(number: int) -> Iterator[tuple[int, ...]]:
         yield wanted[number].stride()
-        yield traced_strides(program)[number]
+        yield traced_strides(program, settings.device)[number]
 
     last = INTERPRETED if INTERPRETED in results else COMPILED
     found = [differ(last, "eager", wanted, limits, strides_of)]
@@ -115,16 +120,31 @@ def failure(program: Program, settings: Settings) -> str | None:
     return "; ".join(filter(None, found)) or None
 
 
+def on_cpu(t: Any) -> Any:
+    """With the same strides."""
+    if not isinstance(t, Tensor) or t.device.type == "cpu":
+        return t
+    return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t)
+
+
 def around(t: Tensor, bound: Bound | None) -> Bound | None:
     """As much room around another value."""
     return replace(bound, value=t.double()) if bound is not None else None
 
 
+REFUSED = "refused"
+
+
 def run_seed(seed: int, settings: Settings) -> str | None:
-    """None, or what is wrong with the program of this seed."""
+    """None, or what is wrong with the program of this seed; REFUSED where eager does not run it on the device."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return failure(program_of(seed, settings.rounding, settings.ops), settings)
+        try:
+            return failure(program_of(seed, settings.rounding, settings.ops), settings)
+        except Refused:
+            if settings.device == "cpu":
+                raise
+            return REFUSED
 
 
 def still_fails(work: tuple[Program, Settings]) -> bool:
@@ -159,10 +179,11 @@ def main() -> int:
     parser.add_argument("--no-strides", dest="strides", action="store_false", help="do not compare the strides of the results")
     parser.add_argument("--no-minimise", dest="minimise", action="store_false", help="print failing programs as they are")
     parser.add_argument("--most", type=int, default=5, help="stop after so many failures (default 5)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the programs run (default cpu)")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
     parser.add_argument("--show", action="store_true", help="print the programs, run nothing")
     options = parser.parse_args()
-    settings = Settings(options.backend, options.rounding, options.dynamo, options.strides, options.ops)
+    settings = Settings(options.backend, options.rounding, options.dynamo, options.strides, options.ops, options.device)
     first, _, last = (options.seeds or f"0:{options.count}").partition(":")
     seeds = list(range(int(first), int(last) if last else int(first) + 1))
     if options.show:
@@ -171,10 +192,12 @@ def main() -> int:
         return 0
 
     print(f"seeds {seeds[0]}:{seeds[-1] + 1}, backend {settings.backend}, rounding {settings.rounding}", flush=True)
-    start, done, failures = time.monotonic(), 0, []
+    start, done, refused, failures = time.monotonic(), 0, 0, []
     for seed, message in answers(seeds, options.jobs, functools.partial(run_seed, settings=settings)):
         done += 1
-        if message is not None:
+        if message == REFUSED:
+            refused += 1
+        elif message is not None:
             failures.append((seed, message))
             print(f"seed {seed}: {message}", flush=True)
         if len(failures) >= options.most:
@@ -183,7 +206,8 @@ def main() -> int:
             print(f"{done}/{len(seeds)} programs, {len(failures)} failures, {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
     for seed, message in failures[: options.most]:
         print("\n" + report(seed, message, settings, options.minimise), flush=True)
-    print(f"{done} programs, {len(failures)} failures, {time.monotonic() - start:.0f} s")
+    not_run = f", {refused} not run on {settings.device}" if settings.device != "cpu" else ""
+    print(f"{done} programs, {len(failures)} failures{not_run}, {time.monotonic() - start:.0f} s")
     return 1 if failures else 0
 
 
