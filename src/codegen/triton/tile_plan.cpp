@@ -17,6 +17,8 @@ constexpr int64_t kTile = 4096;          // elements of a tile with inner loops
 constexpr int64_t kPersistent = 16384;   // ... of one that holds whole rows
 constexpr int kWarpElements = 32 * 16;   // that one warp takes
 constexpr int kMostWarps = 16;
+constexpr int64_t kColumnPrograms = 264;  // that sum up columns, two for a multiprocessor
+constexpr int64_t kColumnRows = 2048;     // less rows are too few for them
 constexpr int64_t kFinishStep = 256;  // least iterations of a part of a row, times its rows
 
 int warps_for(int64_t elements, int most) {
@@ -64,7 +66,23 @@ void plan_pointwise(KernelAnalysis& analysis, const Program& program, TilePlan& 
   plan.warps = std::clamp(static_cast<int>(plan.rows * smallest / 1024), 1, 4);
 }
 
+// All programs of 8 warps are at work at once, with as many registers as a thread can have; so are
+// twice as many of 4 warps.
+void plan_column_sums(int64_t rows, int64_t iterations, TilePlan& plan) {
+  plan.persistent = true;
+  plan.columns = power_of_two(iterations);
+  plan.rows = static_cast<int>(std::clamp<int64_t>(kTile / 2 / plan.columns, 1, power_of_two(rows)));
+  const auto whole = [&] { return int64_t{plan.rows} * plan.columns; };
+  while (plan.rows > 1 && rows / plan.rows < kColumnPrograms) plan.rows /= 2;
+  plan.warps = warps_for(whole(), kMostWarps);
+  const int64_t programs = kColumnPrograms * 8 / plan.warps;
+  const int64_t tiles = (rows + plan.rows - 1) / plan.rows;
+  plan.rows_of_program = (tiles + programs - 1) / programs * plan.rows;
+}
+
 }  // namespace
+
+ColumnSumLimits triton_column_sums() { return {kPersistent, kColumnPrograms, kColumnRows}; }
 
 int power_of_two(int64_t value) {
   const uint64_t least = static_cast<uint64_t>(std::clamp<int64_t>(value, 1, int64_t{1} << 30));
@@ -84,6 +102,11 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
   const int64_t iterations = inner_iterations(analysis);
   product(analysis, kernel.outer.size(), analysis.num_loops(), &known);
   const int64_t rows = product(analysis, 0, kernel.outer.size(), &rows_known);
+  if (std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
+                  [](const KernelReduction& r) { return r.over_outer; })) {
+    plan_column_sums(rows, iterations, plan);
+    return plan;
+  }
   // Checks in front of a loop have to know that it has iterations.
   for (const KernelLoop& loop : kernel.inner) known = known && loop.extent.range().lo >= 1;
   const bool by_columns = walks_columns(analysis, program, kColumnWidth / 4);
