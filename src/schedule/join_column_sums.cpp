@@ -220,11 +220,10 @@ class Joiner {
         if (value.valid()) save(position[0], original.dtype());
         return value;
       }
-      const Expr load =
-          program_.exprs().load(id, original.dtype(), {position[0]}, {runtime.begin(), runtime.end()});
+      const Expr load = program_.exprs().load(id, original.dtype(), {position[0]},
+                                              {runtime.begin(), runtime.end()});
       walks_rows(position[0]);
-      if (loaded.contains(load) && counted.insert(load).second)
-        save(position[0], original.dtype());
+      if (loaded.contains(load) && counted.insert(load).second) save(position[0], original.dtype());
       return load;
     };
     ExprRewriter values(program_.exprs(), at, on_load);
@@ -293,7 +292,8 @@ class Joiner {
   bool fits(const Kernel& kernel) const {
     const auto sums = std::count_if(kernel.reductions.begin(), kernel.reductions.end(),
                                     [](const KernelReduction& r) { return r.over_outer; });
-    const auto row = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count(kernel.inner))));
+    const auto row =
+        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count(kernel.inner))));
     return row * (1 + sums) <= limits_.elements;
   }
 
@@ -341,7 +341,7 @@ class Joiner {
   const Program& program_;
   const ScheduleOptions& options_;
   const ColumnSumLimits& limits_;
-  std::vector<uint32_t> hosts_;  // steps of kernels that reduce rows
+  std::vector<uint32_t> hosts_;        // steps of kernels that reduce rows
   std::unordered_set<uint32_t> gone_;  // steps that other kernels do
 };
 

@@ -53,15 +53,15 @@ void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
     const KernelReduction& r = kernel.reductions[i];
     text += "  stage " + std::to_string(r.stage) + ": r" + std::to_string(i) + " = " +
             (r.running ? "running " : "") + std::string(to_string(r.kind)) +
-            (r.over_outer ? " over outer" : "") + "\n" +
-            value_text(program, r.value);
+            (r.over_outer ? " over outer" : "") + "\n" + value_text(program, r.value);
   }
   for (const KernelStore& store : kernel.stores) {
     const std::string place = store.inner         ? "stage " + std::to_string(store.stage)
                               : store.after_outer ? "after outer"
                                                   : "outer";
-    text += "  " + place + ": " + program.buffer(store.buffer).name + "[" + to_string(store.offset) + "] " +
-            std::string(to_string(store.mode)) + "\n" + value_text(program, store.value);
+    text += "  " + place + ": " + program.buffer(store.buffer).name + "[" +
+            to_string(store.offset) + "] " + std::string(to_string(store.mode)) + "\n" +
+            value_text(program, store.value);
   }
   text += "}\n";
 }

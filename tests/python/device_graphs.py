@@ -11,12 +11,16 @@ from litz.fx_reader import read_graph
 HOPPER = _core.DeviceTarget("cuda", "sm_90", 132)
 
 
+def as_tuple(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
 def trace(function, *devices, sizes=(4, 6)):
     """The graph of a function of one tensor on each of the devices."""
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         inputs = [torch.empty(sizes, device=device) for device in devices]
     with mode:
-        gm = make_fx(lambda *args: (function(*args),), tracing_mode="fake")(*inputs)
+        gm = make_fx(lambda *args: as_tuple(function(*args)), tracing_mode="fake")(*inputs)
     return gm
 
 

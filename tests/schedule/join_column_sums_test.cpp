@@ -33,12 +33,13 @@ std::string rows_and_columns(int64_t rows, int64_t length,
                              const std::string& column_element = "x[d1, d0]") {
   const std::string r = std::to_string(rows);
   const std::string n = std::to_string(length);
-  return program_text("x: f32[" + r + ", " + n + "] input; m: f32[" + r + "]; y: f32[" + r + ", " +
-                          n + "]; c: f32[" + n + "]",
-                      sum("m", "d0 < " + r, "d1 < " + n, "    t0 = load x[d0, d1]\n    yield t0\n") +
-                          binary("y", "d0 < " + r + ", d1 < " + n, "sub", "x[d0, d1]", "m[d0]") +
-                          sum("c", "d0 < " + n, "d1 < " + r, square(column_element)),
-                      "y c");
+  return program_text(
+      "x: f32[" + r + ", " + n + "] input; m: f32[" + r + "]; y: f32[" + r + ", " + n +
+          "]; c: f32[" + n + "]",
+      sum("m", "d0 < " + r, "d1 < " + n, "    t0 = load x[d0, d1]\n    yield t0\n") +
+          binary("y", "d0 < " + r + ", d1 < " + n, "sub", "x[d0, d1]", "m[d0]") +
+          sum("c", "d0 < " + n, "d1 < " + r, square(column_element)),
+      "y c");
 }
 
 TEST(JoinColumnSums, RowsAreReadOnce) {
@@ -119,7 +120,8 @@ TEST(JoinColumnSums, WhatTheRowsNeedStaysInFront) {
 
 // The step between needs the rows and is needed by the sums.
 TEST(JoinColumnSums, NothingLiesBetweenThatNeedsOneAndMakesTheOther) {
-  const std::string text = R"(program() {
+  const std::string text =
+      R"(program() {
   buffer x: f32[512, 64] input 0
   buffer m: f32[512]
   buffer y: f32[512, 64]
@@ -127,17 +129,18 @@ TEST(JoinColumnSums, NothingLiesBetweenThatNeedsOneAndMakesTheOther) {
   buffer c: f32[64]
   inputs (x = tensor x)
 )" + sum("m", "d0 < 512", "d1 < 64", "    t0 = load x[d0, d1]\n    yield t0\n") +
-                           binary("y", "d0 < 512, d1 < 64", "sub", "x[d0, d1]", "m[d0]") +
-                           R"(  extern "aten::mm" "out" {
+      binary("y", "d0 < 512, d1 < 64", "sub", "x[d0, d1]", "m[d0]") +
+      R"(  extern "aten::mm" "out" {
     schema "aten::mm(Tensor self, Tensor mat2) -> Tensor"
     node "mm"
     argument tensor y
     argument tensor y as f32[64, 64] strides [1, 1] offset 0
     result tensor e
   }
-)" + sum("c", "d0 < 64", "d1 < 512",
-         "    t0 = load x[d1, d0]\n    t1 = load e[d0, d1]\n    t2 = mul t0, t1\n    yield t2\n") +
-                           "  return (tensor y, tensor c)\n}\n";
+)" +
+      sum("c", "d0 < 64", "d1 < 512",
+          "    t0 = load x[d1, d0]\n    t1 = load e[d0, d1]\n    t2 = mul t0, t1\n    yield t2\n") +
+      "  return (tensor y, tensor c)\n}\n";
   EXPECT_EQ(written_by_step(plan_of(text, joining())), (Steps{"y", "aten::mm", "c"}));
 }
 

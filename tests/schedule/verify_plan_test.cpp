@@ -116,16 +116,14 @@ TEST(VerifyPlan, ReductionsOverTheOuterLoops) {
     return *std::find_if(kernel.stores.begin(), kernel.stores.end(),
                          [](const KernelStore& s) { return s.after_outer; });
   };
-  EXPECT_TRUE(broken([](Kernel& k, ExprContext&) {
-    k.reductions[1].kind = ReductionKind::kArgMax;
-  }));
+  EXPECT_TRUE(
+      broken([](Kernel& k, ExprContext&) { k.reductions[1].kind = ReductionKind::kArgMax; }));
   EXPECT_TRUE(broken([](Kernel& k, ExprContext&) { k.reductions[1].running = true; }));
   EXPECT_TRUE(broken([&](Kernel& k, ExprContext&) { last(k).inner = true; }));
   EXPECT_TRUE(broken([&](Kernel& k, ExprContext&) { last(k).after_outer = false; }));
   EXPECT_TRUE(broken([&](Kernel& k, ExprContext&) { last(k).offset = k.outer[0].variable; }));
-  EXPECT_TRUE(broken([&](Kernel& k, ExprContext& exprs) {
-    last(k).value = exprs.reduced(0, DType::kFloat32);
-  }));
+  EXPECT_TRUE(broken(
+      [&](Kernel& k, ExprContext& exprs) { last(k).value = exprs.reduced(0, DType::kFloat32); }));
   EXPECT_TRUE(broken([&](Kernel& k, ExprContext& exprs) {
     last(k).value = exprs.cast(exprs.index_value(k.outer[0].variable), DType::kFloat32);
   }));

@@ -44,8 +44,9 @@ LoopMask KernelAnalysis::depends(Expr root) {
         break;
       case ExprOp::kReduced: {
         const KernelReduction& reduction = kernel_.reductions[e.number()];
-        mask |= reduction.over_outer ? inner_mask()
-                                     : (reduction.running ? all_mask_ : outer_mask_) | kIterationBit;
+        mask |= reduction.over_outer
+                    ? inner_mask()
+                    : (reduction.running ? all_mask_ : outer_mask_) | kIterationBit;
         break;
       }
       default:

@@ -272,8 +272,7 @@ class KernelPrinter {
 
   // Binds the outer loops, from the position `first` on, which is the program's own where empty.
   void open_rows(Index total, int rows, std::string first = "") {
-    if (first.empty())
-      first = wide("tl.program_id(0)") + (rows > 1 ? " * " + text(rows) : "");
+    if (first.empty()) first = wide("tl.program_id(0)") + (rows > 1 ? " * " + text(rows) : "");
     if (rows > 1) {
       open_axis(kRows, "x", first, rows, total, divides(rows, total));
     } else if (!outer_.empty()) {
@@ -644,9 +643,9 @@ class KernelPrinter {
 
   void start_accumulators() {
     for_each_column_sum([&](uint32_t i, const KernelReduction& r, const std::string&) {
-      out().line(accumulator(i) + " = " +
-                 body_.block({identity_text(r), kNoAxes, ""}, body_.all_axes(),
-                             accumulator_dtype(r)));
+      out().line(
+          accumulator(i) + " = " +
+          body_.block({identity_text(r), kNoAxes, ""}, body_.all_axes(), accumulator_dtype(r)));
     });
   }
 
@@ -659,8 +658,8 @@ class KernelPrinter {
     const std::string stretch = text(plan_.rows_of_program);
     out().line("first = " + wide("tl.program_id(0)") + " * " + stretch);
     const bool whole = rows() % plan_.rows_of_program == 0;
-    const std::string last = whole ? "first + " + stretch
-                                   : "tl.minimum(first + " + stretch + ", " + text(rows()) + ")";
+    const std::string last =
+        whole ? "first + " + stretch : "tl.minimum(first + " + stretch + ", " + text(rows()) + ")";
     body_.open_loop();
     last_choice_ = {};
     open_rows(total, plan_.rows, "step");
