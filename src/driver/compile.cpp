@@ -168,7 +168,9 @@ class Compilation {
     std::optional<Program> program;
     if (wants_triton()) {
       const CacheKey key = timings_.measure("key", [&] {
-        return make_key(target, compiler->identity(), arch + " triton " + paths_.triton.version);
+        return make_key(target, compiler->identity(),
+                        arch + " " + std::to_string(paths_.device.multiprocessors) + " triton " +
+                            paths_.triton.version);
       });
       if (find_in_cache(cache, key)) return std::move(result_);
       triton_compiler(paths_.triton).start();

@@ -127,7 +127,6 @@ Json outputs_of(const Program& program) {
 Json describe(const Case& test) {
   const LoweringResult lowered = lower_graph(parse_graph(test.graph), LoweringOptions{});
   ScheduleOptions options;
-  options.few_rows = 0;
   options.column_sums = triton_column_sums();
   const Plan plan = schedule_program(std::make_shared<const Program>(lowered.program), options);
   Json entry = {{"case", test.name}};

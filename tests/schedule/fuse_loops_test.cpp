@@ -117,25 +117,6 @@ TEST(FuseLoops, AReshapeFuses) {
   EXPECT_EQ(written_by_step(plan), Steps{"y"});
 }
 
-// The sums of v and of x share nothing when they come; what needs both makes one kernel of them.
-TEST(FuseLoops, ProducersOverTheSameRowsBecomeOneKernel) {
-  const auto steps_with = [](const std::string& of) {
-    return written_by_step(
-        plan_of(program_text(
-                    "v w x: f32[64, 32] input; s t q: f32[64]; y: f32[64, 32]",
-                    row_sum("s", "v") + row_sum("t", "x") +
-                        "  reduction q[d0 < 64] over [d1 < 32] sum {\n    t0 = load " + of +
-                        "[d0, d1]\n    t1 = load t[d0]\n    t2 = mul t0, t1\n    yield t2\n  }\n" +
-                        "  pointwise y[d0 < 64, d1 < 32] {\n    t0 = load x[d0, d1]\n    t1 = load "
-                        "s[d0]\n    t2 = load q[d0]\n    t3 = mul t0, t1\n    t4 = sub t3, t2\n"
-                        "    yield t4\n  }\n",
-                    "y"),
-                without_inlining()));
-  };
-  EXPECT_EQ(steps_with("v"), Steps{"y"});
-  EXPECT_EQ(steps_with("w").size(), 2u);
-}
-
 TEST(FuseLoops, KernelsStopGrowing) {
   std::string text = "program() {\n  buffer v0: f32[64] input 0\n";
   for (int i = 1; i <= 12; ++i) text += "  buffer v" + std::to_string(i) + ": f32[64]\n";
