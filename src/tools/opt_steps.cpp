@@ -65,8 +65,9 @@ State schedule(const State& state, const std::string&, const Options& options) {
 State schedule_for_triton(const State& state, const std::string&, const Options& options) {
   const Program& program =
       level_of<Program>(state, "--schedule-for-triton takes a program: --lower makes it");
-  return schedule_program(std::make_shared<Program>(program),
-                          schedule_options(options, KernelDialect::kTriton, {"cuda", "sm_90", 132}));
+  return schedule_program(
+      std::make_shared<Program>(program),
+      schedule_options(options, KernelDialect::kTriton, {"cuda", "sm_90", 132}));
 }
 
 Text emit_for_backend(const Plan& plan, const std::string& path) {
