@@ -69,7 +69,8 @@ struct Use {
 
 class Inliner {
  public:
-  explicit Inliner(const Program& program) : program_(program) {
+  Inliner(const Program& program, const ScheduleOptions& options)
+      : program_(program), options_(options) {
     uses_.resize(program.buffers().size());
     absorbed_.resize(program.operations().size());
     collect_uses();
@@ -89,6 +90,7 @@ class Inliner {
   struct Producer {
     OperationId id;
     ExprCost cost;
+    bool of_few_long_rows = false;  // see is_exponential_of_few_long_rows
   };
 
   void collect_uses() {
@@ -152,6 +154,7 @@ class Inliner {
     const Index elements = product(context, buffer.sizes);
     const Use& use = uses_[load.buffer()];
     if (use.kept) return false;
+    if (producer.of_few_long_rows) return true;
     if (at_runtime_position) {
       return consumer_nodes + cost.nodes <= kMovedNodes && !cost.masked &&
              prove_less_equal(use.reads * context.constant(kFewReads), elements);
@@ -164,6 +167,22 @@ class Inliner {
     }
     return cost.work <= kBroadcastWork && cost.loads <= kBroadcastLoads && !cost.runtime_indices &&
            !cost.masked && prove_less(elements, reads);
+  }
+
+  // exp(x - m), where m is one of few numbers and x many elements for each: the sum of the
+  // exponentials goes along with the maximum then, and who else needs them reads x in their place.
+  bool is_exponential_of_few_long_rows(const Pointwise& op) const {
+    if (!options_.online_sums || op.value.op() != ExprOp::kExp) return false;
+    const Expr difference = op.value.operands()[0];
+    if (difference.op() != ExprOp::kSub) return false;
+    const Expr x = difference.operands()[0];
+    const Expr m = difference.operands()[1];
+    if (x.op() != ExprOp::kLoad || m.op() != ExprOp::kLoad || !x.operands().empty()) return false;
+    IndexContext& context = program_.indices();
+    const Index rows = product(context, program_.buffer(m.buffer()).sizes);
+    return rows.range().hi <= options_.few_rows &&
+           prove_less_equal(rows * context.constant(options_.long_row),
+                            product(context, op.loops.extents));
   }
 
   Expr body_at(const Producer& producer, std::span<const Index> coordinates,
@@ -218,11 +237,14 @@ class Inliner {
     }
     const auto* pointwise = std::get_if<Pointwise>(&operation.v);
     if (pointwise != nullptr && program_.buffer(pointwise->output).kind == BufferKind::kComputed) {
-      producers_.emplace(pointwise->output.value, Producer{id, measure_cost(pointwise->value)});
+      producers_.emplace(pointwise->output.value,
+                         Producer{id, measure_cost(pointwise->value),
+                                  is_exponential_of_few_long_rows(*pointwise)});
     }
   }
 
   Program program_;
+  const ScheduleOptions& options_;
   IdVector<BufferId, Use> uses_;
   IdVector<OperationId, std::vector<OperationId>> absorbed_;
   std::unordered_map<uint32_t, Producer> producers_;       // by buffer
@@ -231,6 +253,8 @@ class Inliner {
 
 }  // namespace
 
-InlinedProgram inline_producers(const Program& program) { return Inliner(program).run(); }
+InlinedProgram inline_producers(const Program& program, const ScheduleOptions& options) {
+  return Inliner(program, options).run();
+}
 
 }  // namespace litz

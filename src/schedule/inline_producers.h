@@ -6,6 +6,7 @@
 //   moved      nobody else needs it in memory, and all its readers together read no more elements
 //              than it has, so no element is computed twice
 //   broadcast  a few cheap operations on a few elements, read along a larger loop nest
+//   softmax    exp(x - m) of few long rows, where kernels sum exponentials online
 // Everything else is left to fuse_loops, which computes a value once and shares it.
 #pragma once
 
@@ -24,6 +25,6 @@ struct InlinedProgram {
   AbsorbedOperations absorbed;
 };
 
-InlinedProgram inline_producers(const Program& program);
+InlinedProgram inline_producers(const Program& program, const ScheduleOptions& options = {});
 
 }  // namespace litz

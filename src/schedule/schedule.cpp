@@ -23,7 +23,7 @@ std::vector<OperationId> all_operations(const Program& program) {
 
 void inline_step(ScheduleState& state, const ScheduleOptions& options) {
   if (!options.inline_producers) return;
-  InlinedProgram inlined = inline_producers(*state.program);
+  InlinedProgram inlined = inline_producers(*state.program, options);
   state.program = std::make_shared<Program>(std::move(inlined.program));
   state.absorbed = std::move(inlined.absorbed);
   state.operations = all_operations(*state.program);

@@ -50,36 +50,34 @@ TEST(FuseLoops, SoftmaxIsOneKernelOfThreeStages) {
 }
 
 TEST(FuseLoops, SumsOfExponentialsGoAlongWithTheMaximum) {
-  const std::string softmax =
-      program_text("x: f32[4, 131072] input; m: f32[4]; s: f32[4]; y: f32[4, 131072]",
-                   R"(  reduction m[d0 < 4] over [d1 < 131072] max {
+  const std::string softmax = program_text(
+      "x: f32[4, 131072] input; m: f32[4]; e: f32[4, 131072]; s: f32[4]; y: f32[4, 131072]",
+      R"(  reduction m[d0 < 4] over [d1 < 131072] max {
     t0 = load x[d0, d1]
     yield t0
   }
-  reduction s[d0 < 4] over [d1 < 131072] sum {
+  pointwise e[d0 < 4, d1 < 131072] {
     t0 = load x[d0, d1]
     t1 = load m[d0]
     t2 = sub t0, t1
     t3 = exp t2
     yield t3
   }
-  pointwise y[d0 < 4, d1 < 131072] {
-    t0 = load x[d0, d1]
-    t1 = load m[d0]
-    t2 = sub t0, t1
-    t3 = load s[d0]
-    t4 = div t2, t3
-    yield t4
+  reduction s[d0 < 4] over [d1 < 131072] sum {
+    t0 = load e[d0, d1]
+    yield t0
   }
-)",
-                   "y");
+)" + binary("y", "d0 < 4, d1 < 131072", "div", "e[d0, d1]", "s[d0]"),
+      "y");
   ScheduleOptions options;
   options.few_rows = 3;
   EXPECT_EQ(written_by_step(plan_of(softmax, options)), Steps{"y"});
-  options.few_rows = 4;
-  EXPECT_EQ(written_by_step(plan_of(softmax, options)), (Steps{"m", "s", "y"}));
   options.online_sums = true;
+  EXPECT_EQ(written_by_step(plan_of(softmax, options)), Steps{"y"});
+  options.few_rows = 4;
   EXPECT_EQ(written_by_step(plan_of(softmax, options)), (Steps{"m s", "y"}));
+  options.online_sums = false;
+  EXPECT_EQ(written_by_step(plan_of(softmax, options)), (Steps{"m", "e s", "y"}));
 }
 
 TEST(FuseLoops, ReadersOfTheSameMemoryShareALoop) {

@@ -14,6 +14,7 @@ constexpr int64_t kFewPrograms = 264;    // that leave multiprocessors idle
 constexpr int kSquare = 64;              // edge of a square
 constexpr int kColumnWidth = 64;         // rows of a tile whose rows are neighbours in memory
 constexpr int64_t kTile = 4096;          // elements of a tile with inner loops
+constexpr int64_t kOnlineTile = 1024;    // ... of one with online sums, which have many registers
 constexpr int64_t kPersistent = 16384;   // ... of one that holds whole rows
 constexpr int kWarpElements = 32 * 16;   // that one warp takes
 constexpr int kMostWarps = 16;
@@ -150,6 +151,8 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
   }
   plan.splits = split_rows(analysis, plan.rows, iterations,
                            std::max<int64_t>(kTile / plan.rows, kFinishStep / plan.rows));
+  const bool online = std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
+                                  [](const KernelReduction& r) { return r.online.has_value(); });
   int most_warps = kMostWarps;
   const int64_t whole = int64_t{plan.rows} * power_of_two(iterations);
   if (plan.splits == 1 && known && whole <= kPersistent) {
@@ -161,8 +164,9 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
     // so that they are still in the cache.
     const bool few = plan.splits == 1 && ((rows_known && rows / plan.rows < kFewPrograms) ||
                                           (kernel.num_stages > 1 && whole > kPersistent));
-    plan.columns = static_cast<int>(std::clamp<int64_t>((few ? kPersistent : kTile) / plan.rows, 1,
-                                                        known ? power_of_two(length) : kTile));
+    const int64_t tile = few ? kPersistent : online ? kOnlineTile : kTile;
+    plan.columns = static_cast<int>(
+        std::clamp<int64_t>(tile / plan.rows, 1, known ? power_of_two(length) : kTile));
     if (few) most_warps = 2 * kMostWarps;
     if (plan.splits > 1) {
       const int64_t unit = int64_t{plan.splits} * plan.columns;
@@ -171,7 +175,7 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
       plan.narrow = plan.narrow && iterations + plan.stretch < std::numeric_limits<int32_t>::max();
     }
   }
-  plan.warps = warps_for(int64_t{plan.rows} * plan.columns, most_warps);
+  plan.warps = warps_for(int64_t{plan.rows} * plan.columns * (online ? 2 : 1), most_warps);
   return plan;
 }
 
