@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cpu_kernels import moved_bytes, written_gelu
+from cpu_kernels import written_gelu
 from litz_bench_util import (
     Table, add_backend_argument, check_backends, compiled, error_line, geomean, own_code, progress, ratio, show_ratio, show_seconds,
     write_json,
@@ -34,7 +34,7 @@ class Kernel:
     """A row: the function, its arguments, and the largest difference from eager, relative to the largest value."""
 
     name: str
-    fn: Callable[..., Tensor]
+    fn: Callable[..., Tensor | tuple[Tensor, ...]]
     args: Callable[[], list[Tensor]]
     tolerance: float = 2e-5
     memory_bound: bool = True
@@ -75,6 +75,14 @@ def layer_norm_backward(x: Tensor, w: Tensor, b: Tensor, g: Tensor) -> Tensor:
     return torch.ops.aten.native_layer_norm_backward(g, x, [n], mean, scale, w, b, [True, True, True])[0]
 
 
+def layer_norm_gradients(g: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    return torch.ops.aten.native_layer_norm_backward(g, x, [x.shape[-1]], mean, rstd, w, b, [True, True, True])
+
+
+def tensors(result: Tensor | tuple[Tensor, ...]) -> list[Tensor]:
+    return [result] if isinstance(result, Tensor) else list(result)
+
+
 def cases() -> list[Kernel]:
     bf16 = torch.bfloat16
     return [
@@ -99,6 +107,12 @@ def cases() -> list[Kernel]:
         Kernel("x.t() + y", lambda x, y: x.t() + y, lambda: [randn(8192, 8192), randn(8192, 8192)]),
         Kernel("layer_norm backward", layer_norm_backward,
                lambda: [randn(32768, 4096), randn(4096), randn(4096), randn(32768, 4096)], 1e-4),
+        Kernel("layer_norm gradients", layer_norm_gradients,
+               lambda: [randn(32768, 4096), randn(32768, 4096), randn(32768, 1), randn(32768, 1).abs(), randn(4096), randn(4096)],
+               1e-4),
+        Kernel("layer_norm gradients bf16", layer_norm_gradients,
+               lambda: [randn(32768, 4096, dtype=bf16), randn(32768, 4096, dtype=bf16), randn(32768, 1), randn(32768, 1).abs(),
+                        randn(4096, dtype=bf16), randn(4096, dtype=bf16)], 2e-2),
     ]
 
 
@@ -138,8 +152,9 @@ def compiled_as(fn: Callable, name: str) -> Callable:
 
 def measure(kernel: Kernel, backends: list[str], rounds: int) -> dict:
     args = kernel.args()
-    expected = kernel.fn(*args).float()
-    row: dict = {"kernel": kernel.name, "seconds": {}, "host": {}, "failed": {}, "first": {}, "bytes": moved_bytes(args, kernel.fn(*args))}
+    expected = [t.float() for t in tensors(kernel.fn(*args))]
+    moved = sum(t.nbytes for t in [*args, *tensors(kernel.fn(*args))])
+    row: dict = {"kernel": kernel.name, "seconds": {}, "host": {}, "failed": {}, "first": {}, "bytes": moved}
     contenders = {}
     for backend in ["eager", *backends]:
         torch._dynamo.reset()
@@ -149,7 +164,7 @@ def measure(kernel: Kernel, backends: list[str], rounds: int) -> dict:
             got = fn(*args)
             torch.cuda.synchronize()
             row["first"][backend] = time.perf_counter() - start
-            error = float((got.float() - expected).abs().max() / expected.abs().max())
+            error = max(float((a.float() - e).abs().max() / e.abs().max()) for a, e in zip(tensors(got), expected, strict=True))
             if not error <= kernel.tolerance:
                 row["failed"][backend] = f"differs from eager by {error:.2e} of the largest value"
             del got

@@ -145,7 +145,7 @@ class Compilation {
     }
 
     const Program program = lower();
-    const Plan plan = schedule(program);
+    const Plan plan = schedule(program, KernelDialect::kCpp);
     const CppSources sources = print_sources(plan, target);
     const std::string report = report_plan(plan, sources.kernels, fallbacks_);
     const BuildResult built = build(*compiler, target, cache, key, sources, report);
@@ -165,7 +165,7 @@ class Compilation {
     ArtifactCache cache = open_cache();
     const std::string& arch = paths_.device.arch;
     std::string reason;  // why it is not Triton
-    std::optional<Plan> plan;
+    std::optional<Program> program;
     if (wants_triton()) {
       const CacheKey key = timings_.measure("key", [&] {
         return make_key(target, compiler->identity(),
@@ -174,10 +174,10 @@ class Compilation {
       });
       if (find_in_cache(cache, key)) return std::move(result_);
       triton_compiler(paths_.triton).start();
-      plan = schedule(lower(), schedule_options(options_, paths_.device));
-      const Result<CppSources> sources = compile_triton(*plan, target, &reason);
+      const Plan plan = schedule(program.emplace(lower()), KernelDialect::kTriton);
+      const Result<CppSources> sources = compile_triton(plan, target, &reason);
       if (sources)
-        return build_for_device(*compiler, target, cache, key, *plan, *sources, "triton", "");
+        return build_for_device(*compiler, target, cache, key, plan, *sources, "triton", "");
     }
 
     const Result<Nvrtc> nvrtc =
@@ -189,8 +189,10 @@ class Compilation {
           arch + " " + std::to_string(paths_.device.multiprocessors) + " " + nvrtc->version());
     });
     if (find_in_cache(cache, key)) return std::move(result_);
-    if (!plan) plan = schedule(lower());
-    const SimtProgram cuda = timings_.measure("print", [&] { return print_cuda_program(*plan); });
+    // What Triton cannot say is scheduled anew: a plan is for one dialect.
+    if (!program) program = lower();
+    const Plan plan = schedule(*program, KernelDialect::kThreads);
+    const SimtProgram cuda = timings_.measure("print", [&] { return print_cuda_program(plan); });
     if (trace_.enabled()) trace_.write(kDeviceSource, cuda.text);
     const Nvrtc::Image image = timings_.measure("compile kernels", [&] {
       // Eager rounds after every operation.
@@ -203,10 +205,10 @@ class Compilation {
           image.log.substr(0, kMaxLogInMessage) + reproduce_hint(graph_, options_));
       return leave("NVRTC rejects its kernels");
     }
-    CppSources sources = print_cuda_artifact(*plan, cuda, {arch, image.cubin},
+    CppSources sources = print_cuda_artifact(plan, cuda, {arch, image.cubin},
                                              artifact_options(options_, target).description);
     sources.beside.push_back({kDeviceSource, cuda.text});
-    return build_for_device(*compiler, target, cache, key, *plan, sources, "cuda", reason);
+    return build_for_device(*compiler, target, cache, key, plan, sources, "cuda", reason);
   }
 
   bool wants_triton() {
@@ -296,7 +298,7 @@ class Compilation {
       return leave_backend(
           library_op + " is a call of PyTorch's library, which cannot reach the device's memory");
     }
-    const Plan plan = schedule(program);
+    const Plan plan = schedule(program, KernelDialect::kThreads);
     if (plan.kernels.empty()) return leave_backend("it has no kernels");
     const LitzBackend& table = device.plugin().table();
     const char* without = device.info().without_dtypes;
@@ -366,11 +368,8 @@ class Compilation {
     return graph;
   }
 
-  Plan schedule(const Program& program) {
-    return schedule(program, schedule_options(options_, paths_.device));
-  }
-
-  Plan schedule(const Program& program, const ScheduleOptions& options) {
+  Plan schedule(const Program& program, KernelDialect dialect) {
+    const ScheduleOptions options = schedule_options(options_, dialect, paths_.device);
     ScheduleState state(std::make_shared<Program>(program));
     std::string before = trace_.enabled() ? to_string(state) : "";
     for (const ScheduleStep& step : schedule_steps()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "codegen/triton/tile_plan.h"
 #include "support/error.h"
 #include "support/version.h"
 
@@ -15,17 +16,20 @@ LoweringOptions lowering_options(const Options& options) {
   return lowering;
 }
 
-ScheduleOptions schedule_options(const Options& options, const DeviceTarget& device) {
+ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
+                                 const DeviceTarget& device) {
   ScheduleOptions schedule;
   schedule.inline_producers = options.inline_producers;
   schedule.fuse = options.fuse;
   schedule.order_groups = options.order_groups;
   schedule.reuse_memory = options.reuse_memory;
   schedule.max_kernel_nodes = static_cast<int>(options.max_kernel_nodes);
+  schedule.join_column_sums = options.join_column_sums;
   if (!device.is_cpu()) {
     schedule.few_rows = device.multiprocessors;
     schedule.online_sums = true;
   }
+  if (dialect == KernelDialect::kTriton) schedule.column_sums = triton_column_sums();
   return schedule;
 }
 

@@ -11,7 +11,12 @@
 namespace litz {
 
 LoweringOptions lowering_options(const Options& options);
-ScheduleOptions schedule_options(const Options& options, const DeviceTarget& device = {});
+
+// What kernels are written in: C++ for a CPU, CUDA C++ or what a backend has like it, Triton.
+enum class KernelDialect : uint8_t { kCpp, kThreads, kTriton };
+ScheduleOptions schedule_options(const Options& options,
+                                 KernelDialect dialect = KernelDialect::kCpp,
+                                 const DeviceTarget& device = {});
 
 // The CPU that the option names, which need not be this machine. Throws UserError that lists the
 // valid ones.

@@ -478,8 +478,9 @@ Expr ExprRewriter::rewrite_node(Expr expr) {
   for (Expr operand : expr.operands()) operands.push_back(memo_.at(operand));
   switch (expr.op()) {
     case ExprOp::kConstant:
-    case ExprOp::kReduced:
       return expr;
+    case ExprOp::kReduced:
+      return context_.reduced(expr.number() + reductions_before_, expr.dtype());
     case ExprOp::kIndexValue:
       return context_.index_value(indices_.apply(expr.index()));
     case ExprOp::kLoad: {

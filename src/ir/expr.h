@@ -139,6 +139,8 @@ class ExprRewriter {
   using OnLoad = std::function<Expr(BufferId buffer, std::span<const Index> coordinates,
                                     std::span<const Expr> runtime_indices, Expr original)>;
   ExprRewriter(ExprContext& context, Substitution indices, OnLoad on_load = {});
+  // From now on kReduced(n) becomes kReduced(n + by).
+  void renumber_reductions(uint32_t by) { reductions_before_ = by; }
   Expr apply(Expr expression);
 
  private:
@@ -147,6 +149,7 @@ class ExprRewriter {
   ExprContext& context_;
   Substitution indices_;
   OnLoad on_load_;
+  uint32_t reductions_before_ = 0;
   std::unordered_map<Expr, Expr> memo_;
 };
 

@@ -89,7 +89,7 @@ class KernelBuilder {
       kernel_.num_stages = std::max(kernel_.num_stages, reduction.stage + 1);
     }
     simplify();
-    collect_accesses();
+    find_accesses(kernel_);
     return std::move(kernel_);
   }
 
@@ -109,16 +109,6 @@ class KernelBuilder {
     return stages_.at(root);
   }
 
-  std::vector<Expr> roots() const {
-    std::vector<Expr> all;
-    for (const KernelReduction& reduction : kernel_.reductions) all.push_back(reduction.value);
-    for (const KernelStore& store : kernel_.stores) {
-      all.push_back(store.value);
-      all.insert(all.end(), store.runtime_indices.begin(), store.runtime_indices.end());
-    }
-    return all;
-  }
-
   // Every index expression of the kernel over the group's variables; stores first.
   std::vector<Index> all_indices() const {
     std::vector<Index> all;
@@ -126,7 +116,7 @@ class KernelBuilder {
     for (const KernelReduction& reduction : kernel_.reductions) {
       if (reduction.position.valid()) all.push_back(reduction.position);
     }
-    const std::vector<Index> used = collect_indices(roots());
+    const std::vector<Index> used = collect_indices(values_of(kernel_));
     all.insert(all.end(), used.begin(), used.end());
     return all;
   }
@@ -231,18 +221,6 @@ class KernelBuilder {
   bool runs_in_order() const {
     return std::any_of(kernel_.reductions.begin(), kernel_.reductions.end(),
                        [](const KernelReduction& r) { return r.running; });
-  }
-
-  void collect_accesses() {
-    std::unordered_set<uint32_t> seen;
-    visit_postorder(roots(), [&](Expr e) {
-      if (e.op() == ExprOp::kLoad && seen.insert(e.buffer().value).second)
-        kernel_.reads.push_back(e.buffer());
-    });
-    std::unordered_set<uint32_t> stored;
-    for (const KernelStore& store : kernel_.stores) {
-      if (stored.insert(store.buffer.value).second) kernel_.writes.push_back(store.buffer);
-    }
   }
 
   const Program& program_;

@@ -7,6 +7,8 @@
 //       for inner...                 (independent except for what the reductions accumulate)
 //         values of this stage; inner stores of this stage; accumulate reductions of this stage
 //     outer stores
+//   for inner...                     (where reductions are over the outer loops)
+//     stores after the outer loops
 //
 // A kernel without reductions has no inner loops and one stage. Expressions are over the loop
 // variables, size symbols, and kReduced(n), the result of reduction n; an expression that uses
@@ -16,6 +18,9 @@
 // A scan is a reduction with `running` set: inside the inner loops of its own stage kReduced(n) is
 // the accumulated value up to and including this iteration, and the inner loops run in order, the
 // last one fastest.
+//
+// A reduction `over_outer` accumulates over the outer loops: it has one result for each inner
+// iteration, which the stores `after_outer` alone use. So a kernel of rows sums up columns, too.
 #pragma once
 
 #include <memory>
@@ -51,6 +56,7 @@ struct KernelReduction {
   uint32_t stage = 0;
   bool running = false;
   std::optional<OnlineSum> online;
+  bool over_outer = false;
 };
 
 struct KernelStore {
@@ -61,6 +67,7 @@ struct KernelStore {
   StoreMode mode = StoreMode::kStore;
   bool inner =
       false;  // in the inner loop of `stage`; else once per outer iteration, after the last stage
+  bool after_outer = false;  // instead, once per inner iteration, after all outer iterations
   uint32_t stage = 0;
 };
 
@@ -79,6 +86,11 @@ struct Kernel {
   std::vector<BufferId> writes;
   Index bytes_saved;  // memory traffic that fusion avoided
 };
+
+// All that the kernel computes: values of reductions, values and runtime indices of stores.
+std::vector<Expr> values_of(const Kernel& kernel);
+// Sets `reads` and `writes`.
+void find_accesses(Kernel& kernel);
 
 // Where a buffer's storage comes from.
 struct Storage {

@@ -285,16 +285,6 @@ class MemoryPlanner {
 
 }  // namespace
 
-Index storage_elements(const Program& program, const Buffer& buffer) {
-  IndexContext& context = program.indices();
-  Index last = context.constant(1);
-  for (size_t i = 0; i < buffer.sizes.size(); ++i) {
-    if (buffer.sizes[i].is_constant(0)) return context.constant(0);
-    last = last + (buffer.sizes[i] - 1) * buffer.strides[i];
-  }
-  return last;
-}
-
 void plan_memory(Plan& plan, bool reuse) { MemoryPlanner(plan, reuse).run(); }
 
 }  // namespace litz

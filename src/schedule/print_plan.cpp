@@ -52,13 +52,16 @@ void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
   for (size_t i = 0; i < kernel.reductions.size(); ++i) {
     const KernelReduction& r = kernel.reductions[i];
     text += "  stage " + std::to_string(r.stage) + ": r" + std::to_string(i) + " = " +
-            (r.running ? "running " : "") + std::string(to_string(r.kind)) + "\n" +
-            value_text(program, r.value);
+            (r.running ? "running " : "") + std::string(to_string(r.kind)) +
+            (r.over_outer ? " over outer" : "") + "\n" + value_text(program, r.value);
   }
   for (const KernelStore& store : kernel.stores) {
-    text += "  " + (store.inner ? "stage " + std::to_string(store.stage) : std::string("outer")) +
-            ": " + program.buffer(store.buffer).name + "[" + to_string(store.offset) + "] " +
-            std::string(to_string(store.mode)) + "\n" + value_text(program, store.value);
+    const std::string place = store.inner         ? "stage " + std::to_string(store.stage)
+                              : store.after_outer ? "after outer"
+                                                  : "outer";
+    text += "  " + place + ": " + program.buffer(store.buffer).name + "[" +
+            to_string(store.offset) + "] " + std::string(to_string(store.mode)) + "\n" +
+            value_text(program, store.value);
   }
   text += "}\n";
 }

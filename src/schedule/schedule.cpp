@@ -6,6 +6,7 @@
 #include "schedule/eliminate_dead_operations.h"
 #include "schedule/fuse_loops.h"
 #include "schedule/inline_producers.h"
+#include "schedule/join_column_sums.h"
 #include "schedule/needed_buffers.h"
 #include "schedule/order_groups.h"
 #include "schedule/plan_memory.h"
@@ -58,6 +59,11 @@ void build_step(ScheduleState& state, const ScheduleOptions&) {
   }
 }
 
+void join_step(ScheduleState& state, const ScheduleOptions& options) {
+  if (!options.join_column_sums || options.column_sums.elements == 0) return;
+  join_column_sums(*state.plan, options);
+}
+
 void memory_step(ScheduleState& state, const ScheduleOptions& options) {
   plan_memory(*state.plan, options.reuse_memory);
 }
@@ -73,6 +79,9 @@ constexpr ScheduleStep kSteps[] = {
     {"order_groups", "Lets kernels that free memory run first.",
      "order_groups=false: the order of the program", order_step},
     {"build_kernels", "Turns groups into kernels of loops and stages.", "", build_step},
+    // Whatever it joins needs no memory in between.
+    {"join_column_sums", "Lets a kernel of rows sum up their columns, where the dialect can.",
+     "join_column_sums=false: sums of columns are kernels of their own", join_step},
     {"plan_memory", "Lays buffers into one workspace, where they share bytes.",
      "reuse_memory=false: bytes of its own for each buffer", memory_step},
 };

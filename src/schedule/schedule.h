@@ -9,9 +9,19 @@
 
 namespace litz {
 
+// What a dialect does with kernels of rows that have reductions over the outer loops: each of some
+// programs goes through a stretch of the rows and has the sums of all columns at hand, which are
+// added up at the end.
+struct ColumnSumLimits {
+  int64_t elements = 0;  // a row's, and those of all its sums together; 0: no such kernels
+  int64_t programs = 1;
+  int64_t least_rows = 1;
+};
+
 struct ScheduleOptions {
   bool inline_producers = true;
   bool fuse = true;
+  bool join_column_sums = true;
   bool order_groups = true;
   bool reuse_memory = true;
   int max_kernel_nodes = 400;  // scalar operations of one kernel, before fusion stops
@@ -21,6 +31,8 @@ struct ScheduleOptions {
   int64_t long_row = 64 * 1024;
   // Kernels take the sum of exp(x - m) along with the maximum m (codegen/common/online_sums.h).
   bool online_sums = false;
+  // Kernels of rows that sum up columns as well, where the dialect has them.
+  ColumnSumLimits column_sums;
 };
 
 Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOptions& options);

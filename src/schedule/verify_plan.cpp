@@ -7,7 +7,9 @@
 //        and the runtime indices that it has operands for.
 //   S3   A reduction exists where kReduced names it. What uses it is in a later stage; what uses a
 //        running one, in its own stage or later. A store outside the inner loops uses neither them
-//        nor a running reduction.
+//        nor a running reduction. A reduction over the outer loops is a sum, a product, a maximum
+//        or a minimum along rows, which stores after the outer loops use and nothing else; these
+//        use no other reduction and no variable of the outer loops.
 //   S4   A store's value has its buffer's dtype, and buffers that are not inputs are stored without
 //        accumulating, except by a kernel that runs in order.
 //   S5   `reads` and `writes` are the buffers that the expressions load and the stores write.
@@ -63,6 +65,7 @@ class Verifier {
 
   void check_kernel(const Kernel& kernel) {
     inner_.clear();
+    outer_.clear();
     std::set<uint32_t> variables;
     for (const std::vector<KernelLoop>* loops : {&kernel.outer, &kernel.inner}) {
       for (const KernelLoop& loop : *loops) {
@@ -70,7 +73,7 @@ class Verifier {
                 "a loop has no variable of its extent");
         require(variables.insert(loop.variable.id()).second, 1,
                 "two loops over " + to_string(loop.variable));
-        if (loops == &kernel.inner) inner_.push_back(loop.variable);
+        (loops == &kernel.inner ? inner_ : outer_).push_back(loop.variable);
       }
     }
     require(!kernel.reductions.empty() || (kernel.inner.empty() && kernel.num_stages == 1), 1,
@@ -78,7 +81,9 @@ class Verifier {
     variables_ = std::move(variables);
     std::vector<Expr> roots;
     for (const KernelReduction& reduction : kernel.reductions) {
-      check_value(kernel, reduction.value, reduction.stage, true);
+      check_value(kernel, reduction.value, reduction.stage, Place::kInner);
+      require(!reduction.over_outer || can_be_over_outer(kernel, reduction), 3,
+              "a reduction over the outer loops that cannot be one");
       if (reduction.position.valid()) check_index(reduction.position, 0);
       require(reduction.stage < kernel.num_stages, 3, "a reduction in a stage that is not there");
       roots.push_back(reduction.value);
@@ -100,12 +105,27 @@ class Verifier {
     }
   }
 
-  void check_value(const Kernel& kernel, Expr root, uint32_t stage, bool inner) {
+  // Where a value is computed; without inner loops there is but one place.
+  enum class Place : uint8_t { kInner, kOuter, kAfterOuter };
+  static Place place_of(const Kernel& kernel, const KernelStore& store) {
+    if (store.after_outer) return Place::kAfterOuter;
+    return store.inner || kernel.inner.empty() ? Place::kInner : Place::kOuter;
+  }
+
+  static bool can_be_over_outer(const Kernel& kernel, const KernelReduction& reduction) {
+    const ReductionKind kind = reduction.kind;
+    return !kernel.inner.empty() && !kernel.sequential && !reduction.running &&
+           (kind == ReductionKind::kSum || kind == ReductionKind::kProd ||
+            kind == ReductionKind::kMax || kind == ReductionKind::kMin);
+  }
+
+  void check_value(const Kernel& kernel, Expr root, uint32_t stage, Place place) {
     const auto check = [&](Index index, size_t num_runtime) {
       check_index(index, num_runtime);
-      for (Index variable : inner_) {
-        require(inner || !index.depends_on(variable), 3,
-                "a store outside the inner loops uses " + to_string(variable));
+      if (place == Place::kInner) return;
+      for (Index variable : place == Place::kOuter ? inner_ : outer_) {
+        require(!index.depends_on(variable), 3,
+                "a store outside the loops of " + to_string(variable) + " uses it");
       }
     };
     visit_postorder({&root, 1}, [&](Expr e) {
@@ -115,19 +135,21 @@ class Verifier {
       } else if (e.op() == ExprOp::kIndexValue || e.op() == ExprOp::kCheckIndex) {
         check(e.index(), 0);
       } else if (e.op() == ExprOp::kReduced) {
-        check_reduced(kernel, e.number(), stage, inner);
+        check_reduced(kernel, e.number(), stage, place);
       }
     });
   }
 
-  void check_reduced(const Kernel& kernel, uint32_t number, uint32_t stage, bool inner) {
+  void check_reduced(const Kernel& kernel, uint32_t number, uint32_t stage, Place place) {
     if (number >= kernel.reductions.size()) {
       require(false, 3, "reduction " + std::to_string(number) + " does not exist");
       return;
     }
     const KernelReduction& reduction = kernel.reductions[number];
     const uint32_t known_in = reduction.stage + (reduction.running ? 0 : 1);
-    require(inner ? stage >= known_in : !reduction.running, 3,
+    require(reduction.over_outer == (place == Place::kAfterOuter), 3,
+            "reduction " + std::to_string(number) + " is used by other loops than have it");
+    require(place == Place::kInner ? stage >= known_in : !reduction.running, 3,
             "reduction " + std::to_string(number) + " is used before it is known");
   }
 
@@ -136,9 +158,14 @@ class Verifier {
     check_index(store.offset, store.runtime_indices.size());
     require(store.stage < kernel.num_stages || !store.inner, 3,
             "a store in a stage that is not there");
-    check_value(kernel, store.value, store.stage, store.inner || kernel.inner.empty());
-    for (Expr index : store.runtime_indices)
-      check_value(kernel, index, store.stage, store.inner || kernel.inner.empty());
+    const Place place = place_of(kernel, store);
+    require(!store.inner || !store.after_outer, 3, "a store inside and after the outer loops");
+    check_value(kernel, store.value, store.stage, place);
+    for (Expr index : store.runtime_indices) check_value(kernel, index, store.stage, place);
+    for (Index variable : place == Place::kAfterOuter ? outer_ : std::vector<Index>()) {
+      require(!store.offset.depends_on(variable), 3,
+              "a store after the loops of " + to_string(variable) + " uses it");
+    }
     require(store.value.dtype() == buffer.dtype, 4,
             "a " + std::string(to_string(store.value.dtype())) + " is stored in " + buffer.name);
     require(store.mode == StoreMode::kStore || kernel.sequential, 4,
@@ -342,6 +369,7 @@ class Verifier {
   std::vector<std::string> faults_;
   std::set<uint32_t> variables_;  // of the kernel at hand, by id
   std::vector<Index> inner_;
+  std::vector<Index> outer_;
   std::vector<uint32_t> first_;  // step that touches the buffer first
   std::vector<uint32_t> last_;
   std::map<uint32_t, std::multimap<int64_t, Range>> alive_;  // by base

@@ -62,6 +62,14 @@ State schedule(const State& state, const std::string&, const Options& options) {
   return schedule_program(std::make_shared<Program>(program), schedule_options(options));
 }
 
+State schedule_for_triton(const State& state, const std::string&, const Options& options) {
+  const Program& program =
+      level_of<Program>(state, "--schedule-for-triton takes a program: --lower makes it");
+  return schedule_program(
+      std::make_shared<Program>(program),
+      schedule_options(options, KernelDialect::kTriton, {"cuda", "sm_90", 132}));
+}
+
 Text emit_for_backend(const Plan& plan, const std::string& path) {
   const auto plugin = BackendPlugin::load(path);
   const TableDialect dialect(*plugin->table().dialect, "");
@@ -89,8 +97,6 @@ State schedule_to(const State& state, const std::string& name, const Options& op
 
 State emit(const State& state, const std::string& form, const Options& options) {
   const Plan& plan = level_of<Plan>(state, "--emit takes a plan: --schedule makes it");
-  CppSources sources = print_cpp_artifact(plan, artifact_options(options, cpu_target(options)));
-  if (form == "cpp") return sources;
   if (form == "cuda") return Text{print_cuda_program(plan).text};
   if (form == "cuda-kernels") {
     const SimtProgram cuda = print_cuda_program(plan);
@@ -102,12 +108,14 @@ State emit(const State& state, const std::string& form, const Options& options) 
     return Text{triton->text.substr(form == "triton" ? 0 : triton->kernels_begin)};
   }
   if (form.starts_with("backend:")) return emit_for_backend(plan, form.substr(8));
-  if (form != "kernels") {
+  if (form != "kernels" && form != "cpp") {
     throw UserError(
         "--emit takes cpp, kernels, cuda, cuda-kernels, triton, triton-kernels or backend:LIBRARY, "
         "not '" +
         form + "'");
   }
+  CppSources sources = print_cpp_artifact(plan, artifact_options(options, cpu_target(options)));
+  if (form == "cpp") return sources;
   Text kernels;
   for (const CppSource& unit : sources.units) {
     kernels.text += unit.text.substr(unit.kernels_begin, unit.kernels_end - unit.kernels_begin);
@@ -142,6 +150,8 @@ constexpr OptStep kSteps[] = {
     {"--verify", nullptr, "Check the invariants of a graph, a program or a plan", verify},
     {"--lower", nullptr, "Graph to program", lower},
     {"--schedule", nullptr, "Program to plan", schedule},
+    {"--schedule-for-triton", nullptr, "Program to plan whose kernels only --emit triton can print",
+     schedule_for_triton},
     {"--schedule-to", "STEP", "Program to what stands after one step of the scheduler",
      schedule_to},
     {"--emit", "FORM",

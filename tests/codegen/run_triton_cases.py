@@ -118,6 +118,45 @@ LARGE = {
 }""",
         lambda x, w, b: (layer_norm(x, w, b),),
     ),
+    "layer norm gradients": (
+        """graph(%g: f32[4301, 257], %x: f32[4301, 257], %m: f32[4301, 1], %r: f32[4301, 1], %w: f32[257], %b: f32[257]) {
+  %y:0: f32[4301, 257], %y:1: f32[257], %y:2: f32[257] = aten::native_layer_norm_backward(%g, %x, [257], %m, %r, %w, %b, [true, true, true])
+  return (%y:0, %y:1, %y:2)
+}""",
+        lambda g, x, m, r, w, b: layer_norm_gradients(g, x, m, r, w),
+    ),
+    "layer norm gradients of halves": (
+        """graph(%g: bf16[5, 1800, 96], %x: bf16[5, 1800, 96], %m: f32[5, 1800, 1], %r: f32[5, 1800, 1], %w: bf16[96], %b: bf16[96]) {
+  %y:0: bf16[5, 1800, 96], %y:1: bf16[96], %y:2: bf16[96] = aten::native_layer_norm_backward(%g, %x, [96], %m, %r, %w, %b, [true, true, true])
+  return (%y:0, %y:1, %y:2)
+}""",
+        lambda g, x, m, r, w, b: layer_norm_gradients(g, x, m, r, w),
+    ),
+    "layer norm gradients without a bias": (
+        """graph(%g: f32[2048, 1100], %x: f32[2048, 1100], %m: f32[2048, 1], %r: f32[2048, 1], %w: f32[1100]) {
+  %y:0: f32[2048, 1100], %y:1: f32[1100], %y:2: none = aten::native_layer_norm_backward(%g, %x, [1100], %m, %r, %w, none, [true, true, false])
+  return (%y:0, %y:1)
+}""",
+        lambda g, x, m, r, w: layer_norm_gradients(g, x, m, r, w)[:2],
+    ),
+    "rms norm gradients": (
+        """graph(%g: f32[3001, 130], %x: f32[3001, 130], %r: f32[3001, 1], %w: f32[130]) {
+  %y:0: f32[3001, 130], %y:1: f32[130] = aten::_fused_rms_norm_backward(%g, %x, [130], %r, %w, [true, true])
+  return (%y:0, %y:1)
+}""",
+        lambda g, x, r, w: layer_norm_gradients(g, x, None, r, w)[:2],
+    ),
+    "rows and what their columns come to": (
+        """graph(%x: f32[9000, 65]) {
+  %m: f32[9000, 1] = aten::mean.dim(%x, [1], true)
+  %y: f32[9000, 65] = aten::sub.Tensor(%x, %m)
+  %z: f32[65] = aten::amax(%y, [0])
+  %s: f32[65] = aten::sum.dim_IntList(%y, [0])
+  %t: f32[65] = aten::mul.Tensor(%s, 0.5)
+  return (%y, %z, %t)
+}""",
+        lambda x: rows_and_columns(x),
+    ),
     "squares": (
         """graph(%x: f32[3, 70, 130], %y: f32[3, 130, 70]) {
   %t: f32[3, 130, 70] = aten::permute(%x, [0, 2, 1])
@@ -152,6 +191,27 @@ def first_of(x, values):
 def layer_norm(x, w, b):
     wide = x.double()
     return ((wide - wide.mean(1, True)) / (wide.var(1, correction=0, keepdim=True) + 1e-5).sqrt() * w + b).to(x.dtype)
+
+
+def layer_norm_gradients(g, x, m, r, w):
+    """Without means those of a root-mean-square norm."""
+    wide = g.double() * w.double()
+    normal = (x.double() if m is None else x.double() - m.double()) * r.double()
+    inner = wide - normal * (wide * normal).mean(-1, True)
+    if m is not None:
+        inner = inner - wide.mean(-1, True)
+    rows = tuple(range(x.dim() - 1))
+    each = (inner * r.double(), (g.double() * normal).sum(rows), g.double().sum(rows))
+    return tuple(value.to(g.dtype) for value in each)
+
+
+def rows_and_columns(x):
+    y = x.double() - x.double().mean(1, True)
+    return y.float(), y.amax(0).float(), (y.sum(0) * 0.5).float()
+
+
+# Of these every one has kernels that sum up columns on the way through the rows.
+SUMS_COLUMNS = [name for name in LARGE if "gradients" in name or "columns come" in name]
 
 
 def read_cases(writer: str, only: list[str]) -> list[dict]:
@@ -467,6 +527,10 @@ def main() -> int:
     cases = read_cases(options.writer, options.only)
     start = time.monotonic()
     failed = 0
+    for case in cases:
+        if case["case"].partition(": ")[2] in SUMS_COLUMNS and "_finish(s0" not in case["text"]:
+            failed += 1
+            print(f"FAIL {case['case']}: sums of columns are kernels of their own", flush=True)
     if options.interpret:
         failed += interpret(cases, options.slow)
     if options.compile:

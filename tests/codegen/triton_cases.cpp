@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "codegen/triton/tile_plan.h"
 #include "codegen/triton/triton_program.h"
 #include "graph/parse_graph.h"
 #include "lowering/lowering.h"
@@ -125,8 +126,9 @@ Json outputs_of(const Program& program) {
 
 Json describe(const Case& test) {
   const LoweringResult lowered = lower_graph(parse_graph(test.graph), LoweringOptions{});
-  const Plan plan =
-      schedule_program(std::make_shared<const Program>(lowered.program), ScheduleOptions{});
+  ScheduleOptions options;
+  options.column_sums = triton_column_sums();
+  const Plan plan = schedule_program(std::make_shared<const Program>(lowered.program), options);
   Json entry = {{"case", test.name}};
   const Result<TritonProgram> triton = print_triton_program(plan);
   if (!triton) {

@@ -138,6 +138,12 @@ TEST(Options, StagesGetWhatTheyAreAskedFor) {
   EXPECT_EQ(lowering_options(options).fallback_ops, std::vector<std::string>{"aten::sin"});
   EXPECT_FALSE(schedule_options(options).fuse);
   EXPECT_EQ(schedule_options(options).max_kernel_nodes, 12);
+  EXPECT_EQ(schedule_options(options).column_sums.elements, 0);
+  DeviceTarget device{"cuda", "sm_90", 132};
+  EXPECT_EQ(schedule_options(options, KernelDialect::kThreads, device).few_rows, 132);
+  EXPECT_EQ(schedule_options(options, KernelDialect::kThreads, device).column_sums.elements, 0);
+  EXPECT_EQ(schedule_options(options, KernelDialect::kTriton, device).few_rows, 132);
+  EXPECT_GT(schedule_options(options, KernelDialect::kTriton, device).column_sums.elements, 0);
   const CppArtifactOptions printing = artifact_options(options, cpu_target(options));
   EXPECT_TRUE(printing.target.avx2);
   EXPECT_FALSE(printing.target.avx512);

@@ -246,6 +246,21 @@ def layer_norm():
 
 
 @check
+def sums_of_columns_on_the_way():
+    """Kernels of rows that sum up columns, too: rows enough for them, of odd numbers as well."""
+    aten = torch.ops.aten
+    for sizes, dtype in (((8192, 1024), torch.float32), ((2, 4301, 771), torch.float32), ((9000, 64), torch.float32),
+                         ((16384, 768), torch.bfloat16), ((4096, 8192), torch.bfloat16)):
+        n, rows = sizes[-1], (*sizes[:-1], 1)
+        bounds = {"rtol": 3e-2, "atol": 3e-2} if dtype == torch.bfloat16 else {"rtol": 1e-3, "atol": 1e-2}
+        g, x, w, b = (randn(*s, dtype=dtype) for s in (sizes, sizes, (n,), (n,)))
+        mean, rstd = randn(*rows), randn(*rows).abs()
+        compare(lambda g, x, m, r, w, b, n=n: aten.native_layer_norm_backward(g, x, [n], m, r, w, b, [True] * 3),
+                g, x, mean, rstd, w, b, **bounds)
+        compare(lambda g, x, r, w, n=n: aten._fused_rms_norm_backward(g, x, [n], r, w, [True] * 2), g, x, rstd, w, **bounds)
+
+
+@check
 def scans():
     compare(lambda x: x.cumsum(1), randn(16, 300), rtol=1e-4, atol=1e-4)
 

@@ -11,12 +11,16 @@ from litz.fx_reader import read_graph
 HOPPER = _core.DeviceTarget("cuda", "sm_90", 132)
 
 
-def trace(function, *devices):
-    """The graph of a function of one 4 x 6 tensor on each of the devices."""
+def as_tuple(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+def trace(function, *devices, sizes=(4, 6)):
+    """The graph of a function of one tensor on each of the devices."""
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        inputs = [torch.empty(4, 6, device=device) for device in devices]
+        inputs = [torch.empty(sizes, device=device) for device in devices]
     with mode:
-        gm = make_fx(lambda *args: (function(*args),), tracing_mode="fake")(*inputs)
+        gm = make_fx(lambda *args: as_tuple(function(*args)), tracing_mode="fake")(*inputs)
     return gm
 
 
@@ -28,9 +32,9 @@ def with_cuda(monkeypatch):
     monkeypatch.setattr(graph_compiler, "_warned", set())
 
 
-def compile_for_device(function, *devices, **options):
+def compile_for_device(function, *devices, sizes=(4, 6), **options):
     """What the compiler makes of it, and what the graph captures."""
-    builder, captured = read_graph(trace(function, *devices))
+    builder, captured = read_graph(trace(function, *devices, sizes=sizes))
     result = driver.compile_graph(builder, {"cache": False, **options})
     assert result.left_to_eager == ""
     return result, captured

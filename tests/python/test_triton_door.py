@@ -49,6 +49,30 @@ def test_what_triton_cannot_say_is_cuda(with_cuda):
     assert result.warnings == ()
 
 
+def rows_and_columns(x):
+    y = x - x.mean(1, keepdim=True)
+    return y * y.abs().sum(1, keepdim=True), (x * x).sum(0)
+
+
+def test_rows_and_sums_of_their_columns_are_one_kernel(with_cuda):
+    result, _ = compile_for_device(rows_and_columns, "cuda:0", sizes=(4096, 100), verify=True)
+    assert result.warnings == ()
+    assert result.info["dialect"] == "triton"
+    assert len(result.info["kernels"]) == 1
+    result, _ = compile_for_device(rows_and_columns, "cuda:0", sizes=(4096, 100), gpu_dialect="cuda")
+    assert len(result.info["kernels"]) == 2
+
+
+def test_what_goes_to_cuda_after_all_is_planned_for_it(with_cuda):
+    def function(x):
+        index = torch.zeros(4, 6, dtype=torch.int64, device=x.device)
+        return *rows_and_columns(x), x.scatter_reduce(0, index, x, "prod")
+
+    result, _ = compile_for_device(function, "cuda:0", sizes=(4096, 100), verify=True)
+    assert result.info["dialect"] == "cuda"
+    assert len(result.info["kernels"]) == 4
+
+
 @pytest.mark.parametrize(
     "worker, reason",
     [

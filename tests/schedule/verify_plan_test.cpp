@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plan_of.h"
 #include "support/error.h"
 
@@ -85,6 +87,51 @@ TEST(VerifyPlan, Stages) {
   plan = row_sums();
   for (KernelStore& store : plan.kernels[KernelId(0)].stores) store.inner = false;
   EXPECT_TRUE(has_fault(plan, 3));
+}
+
+TEST(VerifyPlan, ReductionsOverTheOuterLoops) {
+  // The sum of each column, which nobody but a store after the loops uses.
+  const auto joined = [] {
+    Plan plan = row_sums();
+    Kernel& kernel = plan.kernels[KernelId(0)];
+    ExprContext& exprs = plan.program->exprs();
+    KernelReduction sum = kernel.reductions[0];
+    sum.over_outer = true;
+    kernel.reductions.push_back(sum);
+    for (KernelStore& store : kernel.stores) {
+      if (store.inner) continue;
+      store.after_outer = true;
+      store.offset = kernel.inner[0].variable;
+      store.value = exprs.reduced(1, DType::kFloat32);
+    }
+    return plan;
+  };
+  EXPECT_TRUE(find_plan_faults(joined()).empty());
+  const auto broken = [&](auto change) {
+    Plan plan = joined();
+    change(plan.kernels[KernelId(0)], plan.program->exprs());
+    return has_fault(plan, 3);
+  };
+  const auto last = [](Kernel& kernel) -> KernelStore& {
+    return *std::find_if(kernel.stores.begin(), kernel.stores.end(),
+                         [](const KernelStore& s) { return s.after_outer; });
+  };
+  EXPECT_TRUE(
+      broken([](Kernel& k, ExprContext&) { k.reductions[1].kind = ReductionKind::kArgMax; }));
+  EXPECT_TRUE(broken([](Kernel& k, ExprContext&) { k.reductions[1].running = true; }));
+  EXPECT_TRUE(broken([&](Kernel& k, ExprContext&) { last(k).inner = true; }));
+  EXPECT_TRUE(broken([&](Kernel& k, ExprContext&) { last(k).after_outer = false; }));
+  EXPECT_TRUE(broken([&](Kernel& k, ExprContext&) { last(k).offset = k.outer[0].variable; }));
+  EXPECT_TRUE(broken(
+      [&](Kernel& k, ExprContext& exprs) { last(k).value = exprs.reduced(0, DType::kFloat32); }));
+  EXPECT_TRUE(broken([&](Kernel& k, ExprContext& exprs) {
+    last(k).value = exprs.cast(exprs.index_value(k.outer[0].variable), DType::kFloat32);
+  }));
+  EXPECT_TRUE(broken([&](Kernel& k, ExprContext& exprs) {
+    for (KernelStore& s : k.stores) {
+      if (s.inner) s.value = exprs.reduced(1, DType::kFloat32);
+    }
+  }));
 }
 
 TEST(VerifyPlan, StoredDtypesAndModes) {

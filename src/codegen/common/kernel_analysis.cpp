@@ -42,9 +42,13 @@ LoopMask KernelAnalysis::depends(Expr root) {
       case ExprOp::kCheckIndex:
         mask |= depends(e.index());
         break;
-      case ExprOp::kReduced:
-        mask |= (kernel_.reductions[e.number()].running ? all_mask_ : outer_mask_) | kIterationBit;
+      case ExprOp::kReduced: {
+        const KernelReduction& reduction = kernel_.reductions[e.number()];
+        mask |= reduction.over_outer
+                    ? inner_mask()
+                    : (reduction.running ? all_mask_ : outer_mask_) | kIterationBit;
         break;
+      }
       default:
         break;
     }
@@ -66,27 +70,34 @@ Index KernelAnalysis::count(IndexContext& context, std::span<const size_t> loops
   return total;
 }
 
-std::vector<Expr> KernelAnalysis::stage_roots(uint32_t stage) const {
+template <class Select>
+std::vector<Expr> KernelAnalysis::store_roots(const Select& select) const {
   std::vector<Expr> roots;
-  for (const KernelReduction& reduction : kernel_.reductions) {
-    if (reduction.stage == stage) roots.push_back(reduction.value);
-  }
   for (const KernelStore& store : kernel_.stores) {
-    if (!store.inner || store.stage != stage) continue;
+    if (!select(store)) continue;
     roots.push_back(store.value);
     roots.insert(roots.end(), store.runtime_indices.begin(), store.runtime_indices.end());
   }
   return roots;
 }
 
-std::vector<Expr> KernelAnalysis::outer_roots() const {
+std::vector<Expr> KernelAnalysis::stage_roots(uint32_t stage) const {
   std::vector<Expr> roots;
-  for (const KernelStore& store : kernel_.stores) {
-    if (store.inner) continue;
-    roots.push_back(store.value);
-    roots.insert(roots.end(), store.runtime_indices.begin(), store.runtime_indices.end());
+  for (const KernelReduction& reduction : kernel_.reductions) {
+    if (reduction.stage == stage) roots.push_back(reduction.value);
   }
+  const std::vector<Expr> stored =
+      store_roots([&](const KernelStore& store) { return store.inner && store.stage == stage; });
+  roots.insert(roots.end(), stored.begin(), stored.end());
   return roots;
+}
+
+std::vector<Expr> KernelAnalysis::outer_roots() const {
+  return store_roots([](const KernelStore& store) { return !store.inner && !store.after_outer; });
+}
+
+std::vector<Expr> KernelAnalysis::after_outer_roots() const {
+  return store_roots([](const KernelStore& store) { return store.after_outer; });
 }
 
 std::vector<Expr> KernelAnalysis::all_roots() const {
@@ -95,6 +106,8 @@ std::vector<Expr> KernelAnalysis::all_roots() const {
     const std::vector<Expr> more = stage_roots(stage);
     roots.insert(roots.end(), more.begin(), more.end());
   }
+  const std::vector<Expr> last = after_outer_roots();
+  roots.insert(roots.end(), last.begin(), last.end());
   return roots;
 }
 

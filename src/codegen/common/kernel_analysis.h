@@ -31,7 +31,7 @@ class KernelAnalysis {
   LoopMask inner_mask() const { return all_mask_ & ~outer_mask_; }
 
   // Loops that the value varies along. A finished reduction varies along all outer loops, a running
-  // one along all loops.
+  // one along all loops, one over the outer loops along the inner ones.
   LoopMask depends(Expr e);
   LoopMask depends(Index index) const;
 
@@ -39,10 +39,11 @@ class KernelAnalysis {
   enum class Walk : uint8_t { kStill, kContiguous, kStrided, kIrregular };
   Walk walk(Index offset, size_t loop) const;
 
-  // Roots evaluated in the inner loop of a stage (reductions' values, inner stores), and after the
-  // last stage.
+  // Roots evaluated in the inner loop of a stage (reductions' values, inner stores), after the last
+  // stage, and after the outer loops.
   std::vector<Expr> stage_roots(uint32_t stage) const;
   std::vector<Expr> outer_roots() const;
+  std::vector<Expr> after_outer_roots() const;
   std::vector<Expr> all_roots() const;
 
   // Weighted operations of the expressions that vary along the loop (constants and hoisted values
@@ -54,6 +55,9 @@ class KernelAnalysis {
   Work work(const std::vector<Expr>& roots, LoopMask along);
 
  private:
+  template <class Select>
+  std::vector<Expr> store_roots(const Select& select) const;
+
   const Kernel& kernel_;
   std::vector<Index> variables_;
   std::vector<Index> extents_;

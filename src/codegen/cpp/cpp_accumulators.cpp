@@ -18,7 +18,9 @@ Accumulator::Accumulator(const KernelReduction& reduction, uint32_t number, int 
       lanes_(lanes),
       prelude_(&prelude),
       dtype_(register_dtype(reduction.value.dtype())),
-      mask_bytes_(1) {}
+      mask_bytes_(1) {
+  LITZ_CHECK(!reduction.over_outer, "only the Triton dialect has reductions over outer loops");
+}
 
 bool Accumulator::is_arg() const {
   return reduction_->kind == ReductionKind::kArgMax || reduction_->kind == ReductionKind::kArgMin;

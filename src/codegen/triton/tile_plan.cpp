@@ -18,6 +18,13 @@ constexpr int64_t kOnlineTile = 1024;    // ... of one with online sums, which h
 constexpr int64_t kPersistent = 16384;   // ... of one that holds whole rows
 constexpr int kWarpElements = 32 * 16;   // that one warp takes
 constexpr int kMostWarps = 16;
+constexpr int64_t kColumnPrograms = 264;    // of 8 warps that sum up columns: two a multiprocessor
+constexpr int64_t kColumnRows = 2048;       // fewer rows are not enough for them
+constexpr int64_t kColumnElements = 24576;  // of a row and its sums, which stay in registers
+// Of shared memory: for each of their warps, so that all are at work at once, and what all devices
+// have.
+constexpr int64_t kColumnBytes = 12800;
+constexpr int64_t kSharedBytes = 80 * 1024;
 constexpr int64_t kFinishStep = 256;  // least iterations of a part of a row, times its rows
 
 int warps_for(int64_t elements, int most) {
@@ -65,7 +72,42 @@ void plan_pointwise(KernelAnalysis& analysis, const Program& program, TilePlan& 
   plan.warps = std::clamp(static_cast<int>(plan.rows * smallest / 1024), 1, 4);
 }
 
+bool is_over_outer(const KernelReduction& r) { return r.over_outer; }
+
+// Bytes of a tile that are loaded anew for each.
+int64_t bytes_of_tile(KernelAnalysis& analysis, const TilePlan& plan) {
+  int64_t bytes = 0;
+  visit_postorder(analysis.all_roots(), [&](Expr e) {
+    const LoopMask loops = e.op() == ExprOp::kLoad ? analysis.depends(e) : 0;
+    if ((loops & analysis.outer_mask()) != 0 && (loops & analysis.inner_mask()) != 0)
+      bytes += size_of(e.dtype());
+  });
+  return bytes * plan.rows * plan.columns;
+}
+
+// The registers of a multiprocessor, 128 for a thread, are enough for all programs to be at work at
+// once. They are few, so that the next tile is loaded while one is worked on.
+void plan_column_sums(KernelAnalysis& analysis, int64_t rows, int64_t iterations, TilePlan& plan) {
+  plan.persistent = true;
+  plan.columns = power_of_two(iterations);
+  plan.rows =
+      static_cast<int>(std::clamp<int64_t>(kTile / 2 / plan.columns, 1, power_of_two(rows)));
+  while (plan.rows > 1 && rows / plan.rows < kColumnPrograms) plan.rows /= 2;
+  // More than two sums leave the less room for the elements of a row.
+  const auto sums = std::count_if(analysis.kernel().reductions.begin(),
+                                  analysis.kernel().reductions.end(), is_over_outer);
+  plan.warps =
+      warps_for(int64_t{plan.rows} * plan.columns * std::max<int64_t>(1 + sums, 3) / 3, kMostWarps);
+  const int64_t programs = kColumnPrograms * 8 / std::max(plan.warps, 4);
+  const int64_t tiles = (rows + plan.rows - 1) / plan.rows;
+  const int64_t most = std::min(kColumnBytes * plan.warps, kSharedBytes);
+  plan.stages = bytes_of_tile(analysis, plan) <= most ? 2 : 1;
+  plan.rows_of_program = (tiles + programs - 1) / programs * plan.rows;
+}
+
 }  // namespace
+
+ColumnSumLimits triton_column_sums() { return {kColumnElements, kColumnPrograms, kColumnRows}; }
 
 int power_of_two(int64_t value) {
   const uint64_t least = static_cast<uint64_t>(std::clamp<int64_t>(value, 1, int64_t{1} << 30));
@@ -85,6 +127,10 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
   const int64_t iterations = inner_iterations(analysis);
   product(analysis, kernel.outer.size(), analysis.num_loops(), &known);
   const int64_t rows = product(analysis, 0, kernel.outer.size(), &rows_known);
+  if (std::any_of(kernel.reductions.begin(), kernel.reductions.end(), is_over_outer)) {
+    plan_column_sums(analysis, rows, iterations, plan);
+    return plan;
+  }
   // Checks in front of a loop have to know that it has iterations.
   for (const KernelLoop& loop : kernel.inner) known = known && loop.extent.range().lo >= 1;
   const bool by_columns = walks_columns(analysis, program, kColumnWidth / 4);

@@ -6,11 +6,15 @@
 //   inner loops       `rows` iterations of the outer loops by a stretch of the inner loops as one;
 //                     all of them where `persistent`, so that the row stays in registers from stage
 //                     to stage, else in steps
+//
+// Where the kernel has reductions over the outer loops, a program works on a stretch of tiles that
+// hold whole rows.
 #pragma once
 
 #include <vector>
 
 #include "codegen/common/kernel_analysis.h"
+#include "schedule/schedule.h"
 
 namespace litz {
 
@@ -25,7 +29,14 @@ struct TilePlan {
   // made.
   int splits = 1;
   int64_t stretch = 0;  // inner iterations of each of them but the last
+  // Of a kernel with reductions over the outer loops: rows that a program goes through, in whole
+  // tiles, and how many of these are on their way from memory at once, in Triton's count.
+  int64_t rows_of_program = 0;
+  int stages = 1;
 };
+
+// For kernels with reductions over the outer loops.
+ColumnSumLimits triton_column_sums();
 
 TilePlan plan_tile(KernelAnalysis& analysis, const Program& program);
 

@@ -67,10 +67,16 @@ class KernelPrinter {
       kernel.functions.push_back({"", print_square(), 1, plan_.warps});
     } else if (inner_.empty()) {
       kernel.functions.push_back({"", print_stretch(), 1, plan_.warps});
+    } else if (plan_.rows_of_program > 0) {
+      kernel.functions.push_back({"", print_rows_and_columns(), 1, plan_.warps});
     } else {
       kernel.functions.push_back({"", print_rows(), plan_.splits, plan_.warps});
     }
     bodies.push_back(body_.take_text());
+    if (plan_.rows_of_program > 0) {
+      kernel.functions.push_back({"_finish", print_columns_finish(), 1, 4});
+      bodies.push_back(body_.take_text());
+    }
     if (plan_.splits > 1) {
       kernel.functions.push_back({"_finish", print_finish(), 1, 4});
       bodies.push_back(body_.take_text());
@@ -224,12 +230,25 @@ class KernelPrinter {
 
   Index print_rows() {
     const Index total = count(outer_);
-    open_rows(total, plan_.rows, plan_.columns);
-    if (plan_.persistent) {
-      const Index length = count(inner_);
-      open_axis(kColumns, "r", "", plan_.columns, length, divides(plan_.columns, length));
-      decode(inner_, "r", kColumns);
+    set_tile(plan_.rows, plan_.columns);
+    open_rows(total, plan_.rows);
+    if (plan_.persistent) open_whole_columns();
+    print_stages();
+    if (plan_.splits > 1) {
+      print_partials();
+    } else {
+      store_outer(row_axes());
     }
+    return programs(total, plan_.rows);
+  }
+
+  void open_whole_columns() {
+    const Index length = count(inner_);
+    open_axis(kColumns, "r", "", plan_.columns, length, divides(plan_.columns, length));
+    decode(inner_, "r", kColumns);
+  }
+
+  void print_stages() {
     find_last_reads();
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
       body_.set_eviction([this, stage](Expr load) { return eviction(load, stage); });
@@ -241,25 +260,23 @@ class KernelPrinter {
       }
     }
     body_.set_eviction({});
-    if (plan_.splits > 1) {
-      print_partials();
-    } else {
-      store_outer(row_axes());
-    }
-    return programs(total, plan_.rows);
   }
 
   TileAxes row_axes() const { return body_.all_axes() & kRows; }
 
-  // Binds the outer loops, along an axis where a program has more than one row.
-  void open_rows(Index total, int rows, int columns) {
+  // One row has no axis.
+  void set_tile(int rows, int columns) {
     body_.set_axis(kColumns, columns, "");
+    if (rows > 1) body_.set_axis(kRows, rows, "");
+  }
+
+  // Binds the outer loops, from the position `first` on, which is the program's own where empty.
+  void open_rows(Index total, int rows, std::string first = "") {
+    if (first.empty()) first = wide("tl.program_id(0)") + (rows > 1 ? " * " + text(rows) : "");
     if (rows > 1) {
-      body_.set_axis(kRows, rows, "");
-      open_axis(kRows, "x", wide("tl.program_id(0)") + " * " + text(rows), rows, total,
-                divides(rows, total));
+      open_axis(kRows, "x", first, rows, total, divides(rows, total));
     } else if (!outer_.empty()) {
-      out().line("x = " + wide("tl.program_id(0)"));
+      out().line("x = " + first);
     }
     decode(outer_, "x", row_axes());
     body_.bind_iteration();
@@ -348,7 +365,7 @@ class KernelPrinter {
   void store_outer(TileAxes axes) {
     std::vector<const KernelStore*> stores;
     for (const KernelStore& s : kernel_.stores) {
-      if (!s.inner) stores.push_back(&s);
+      if (!s.inner && !s.after_outer) stores.push_back(&s);
     }
     body_.store(stores, axes, overwrites(stores));
   }
@@ -458,6 +475,10 @@ class KernelPrinter {
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
       const KernelReduction& r = kernel_.reductions[i];
       if (!in_stage(r, stage)) continue;
+      if (r.over_outer) {
+        accumulate_columns(i);
+        continue;
+      }
       const TileValue value = element(r);
       if (r.running) {
         body_.define_reduced(
@@ -576,7 +597,8 @@ class KernelPrinter {
     const Index total = count(outer_);
     const int rows_of_tile =
         std::clamp(4096 / columns, 1, std::min(64, power_of_two(total.constant())));
-    open_rows(total, rows_of_tile, columns);
+    set_tile(rows_of_tile, columns);
+    open_rows(total, rows_of_tile);
     open_axis(kColumns, "r", "", columns, constant(plan_.splits), columns == plan_.splits);
     const std::string at = "r * " + text(rows()) + (outer_.empty() ? "" : " + x");
     const TileValue mask = body_.mask(body_.all_axes());
@@ -603,6 +625,110 @@ class KernelPrinter {
     return programs(total, rows_of_tile);
   }
 
+  // ---- rows whose columns are summed up, too ----
+
+  int64_t column_programs() const {
+    return (rows() + plan_.rows_of_program - 1) / plan_.rows_of_program;
+  }
+
+  // Calls act(number, reduction, name of its array of partial results) for those over outer loops.
+  template <class Act>
+  void for_each_column_sum(const Act& act) {
+    int64_t next = 0;
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      const KernelReduction& r = kernel_.reductions[i];
+      if (r.over_outer) act(i, r, "s" + text(next++));
+    }
+  }
+
+  void start_accumulators() {
+    for_each_column_sum([&](uint32_t i, const KernelReduction& r, const std::string&) {
+      out().line(
+          accumulator(i) + " = " +
+          body_.block({identity_text(r), kNoAxes, ""}, body_.all_axes(), accumulator_dtype(r)));
+    });
+  }
+
+  Index print_rows_and_columns() {
+    const Index total = count(outer_);
+    const Index length = count(inner_);
+    set_tile(plan_.rows, plan_.columns);
+    open_whole_columns();
+    start_accumulators();
+    const std::string stretch = text(plan_.rows_of_program);
+    out().line("first = " + wide("tl.program_id(0)") + " * " + stretch);
+    const bool whole = rows() % plan_.rows_of_program == 0;
+    const std::string last =
+        whole ? "first + " + stretch : "tl.minimum(first + " + stretch + ", " + text(rows()) + ")";
+    body_.open_loop();
+    last_choice_ = {};
+    open_rows(total, plan_.rows, "step");
+    print_stages();
+    store_outer(row_axes());
+    last_choice_ = {};
+    body_.close_loop("for step in tl.range(first, " + last + ", " + text(plan_.rows) +
+                     (plan_.stages > 1 ? ", num_stages=" + text(plan_.stages) : "") + ")");
+    const TileValue mask = body_.mask(kColumns);
+    for_each_column_sum([&](uint32_t i, const KernelReduction& r, const std::string& array) {
+      const std::string mine = accumulator(i);
+      if (plan_.rows > 1)
+        out().line(mine + " = tl.reduce(" + mine + ", 0, " + combine(r) + ")[None, :]");
+      out().line("tl.store(" + array + " + (" + wide("tl.program_id(0)") + " * " +
+                 body_.index(length).text + " + r), " + mine +
+                 (mask.text.empty() ? "" : ", mask=" + mask.text) + ")");
+      partials_.push_back({accumulator_dtype(r), column_programs() * length.constant()});
+    });
+    return constant(column_programs());
+  }
+
+  void accumulate_columns(uint32_t i) {
+    const KernelReduction& r = kernel_.reductions[i];
+    const TileValue value = body_.value(r.value);
+    std::string added = body_.block(value, body_.all_axes(), accumulator_dtype(r));
+    if (const TileValue mask = body_.mask(kRows); plan_.rows > 1 && !mask.text.empty())
+      added = "tl.where(" + mask.text + ", " + added + ", " + identity_text(r) + ")";
+    out().line(accumulator(i) + " = " + combine(r) + "(" + accumulator(i) + ", " + added + ")");
+  }
+
+  // The sums of what the programs made, for a tile of columns, which are its rows.
+  Index print_columns_finish() {
+    const Index length = count(inner_);
+    const int64_t made = column_programs();
+    const int rows = std::min(kFinishColumns, power_of_two(length.constant()));
+    const int columns = std::min(kFinishPrograms, power_of_two(made));
+    body_.set_axis(kRows, rows, "");
+    body_.set_axis(kColumns, columns, "");
+    open_axis(kRows, "x", wide("tl.program_id(0)") + " * " + text(rows), rows, length,
+              divides(rows, length));
+    decode(inner_, "x", kRows);
+    start_accumulators();
+    body_.open_loop();
+    open_axis(kColumns, "r", "step", columns, constant(made), made % columns == 0);
+    const TileValue mask = body_.mask(body_.all_axes());
+    const TileValue past = body_.mask(kColumns);
+    for_each_column_sum([&](uint32_t i, const KernelReduction& r, const std::string& array) {
+      std::string part = "tl.load(" + array + " + (r * " + body_.index(length).text + " + x)" +
+                         (mask.text.empty() ? "" : ", mask=" + mask.text) + ")";
+      if (!past.text.empty())
+        part = "tl.where(" + past.text + ", " + part + ", " + identity_text(r) + ")";
+      out().line(accumulator(i) + " = " + combine(r) + "(" + accumulator(i) + ", " + part + ")");
+    });
+    body_.close_loop("for step in range(0, " + text(made) + ", " + text(columns) + ")");
+    for_each_column_sum([&](uint32_t i, const KernelReduction& r, const std::string&) {
+      out().line(accumulator(i) + " = tl.reduce(" + accumulator(i) + ", 1, " + combine(r) +
+                 ")[:, None]");
+      body_.define_reduced(i, {accumulator(i), kRows, ""});
+    });
+    std::vector<const KernelStore*> stores;
+    for (const KernelStore& s : kernel_.stores) {
+      if (s.after_outer) stores.push_back(&s);
+    }
+    body_.store(stores, kRows, overwrites(stores));
+    return programs(length, rows);
+  }
+
+  static constexpr int kFinishColumns = 32;
+  static constexpr int kFinishPrograms = 128;
   static constexpr const char* kLastPosition = "9223372036854775807";
 
   const Plan& memory_;
