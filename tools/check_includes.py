@@ -8,6 +8,7 @@ Rules:
   3. A source includes its own header first: src/room/file.cpp starts with "room/file.h". One without
      a header of that name includes some header of its room, or a public one.
   4. Headers have no `using namespace`.
+  5. Who calls a function of <algorithm> includes it: which standard headers do so as well differs among libraries.
 
 Prints one line per finding, and exits with 1 if there is any.
 """
@@ -41,6 +42,11 @@ PROGRAMS = {"tools"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
+ALGORITHM = re.compile(
+    r"\bstd::(find|find_if|find_if_not|any_of|all_of|none_of|sort|stable_sort|unique|reverse|rotate|copy|copy_n|copy_if|fill"
+    r"|fill_n|transform|count|count_if|equal|lower_bound|upper_bound|binary_search|max_element|min_element|min|max|clamp"
+    r"|partial_sort|nth_element|remove|remove_if|replace|mismatch|is_sorted|adjacent_find|for_each|generate|shuffle)\("
+)
 DEPENDS = re.compile(r"litz_add_room\s*\(\s*(\w+)(.*?)\)", re.DOTALL)
 KEYWORDS = {"SOURCES", "DEPENDS", "LIBRARIES"}
 SOURCE_SUFFIXES = {".cpp", ".cc", ".c"}
@@ -70,9 +76,12 @@ def check_file(path: Path, src: Path) -> Iterator[tuple[int, str]]:
     is_header = path.suffix in HEADER_SUFFIXES
     first: tuple[int, str] | None = None
     included: list[str] = []
+    algorithm: tuple[int, str] | None = None
     for number, line in enumerate(without_comments(path.read_text()).splitlines(), start=1):
         if is_header and USING_NAMESPACE.match(line):
             yield number, "`using namespace` in a header"
+        if algorithm is None and (called := ALGORITHM.search(line)):
+            algorithm = (number, called.group(1))
         match = INCLUDE.match(line)
         if not match:
             continue
@@ -90,6 +99,9 @@ def check_file(path: Path, src: Path) -> Iterator[tuple[int, str]]:
         elif head != room and head not in ALLOWED[room]:
             allowed = ", ".join(ALLOWED[room]) or "no other room"
             yield number, f'{room} must not include "{name}"; it may include {allowed}'
+
+    if algorithm is not None and "algorithm" not in included:
+        yield algorithm[0], f"std::{algorithm[1]} needs <algorithm>"
 
     if path.suffix in SOURCE_SUFFIXES and room not in PROGRAMS:
         own = relative.with_suffix(".h").as_posix()

@@ -1,5 +1,6 @@
 #include "ir/program_cursor.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 

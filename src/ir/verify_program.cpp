@@ -42,6 +42,7 @@
 //   P20  An output is a view of a buffer that is written, an int of size symbols, or none.
 #include "ir/verify_program.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "ir/print_program.h"

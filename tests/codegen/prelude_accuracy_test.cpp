@@ -1,6 +1,7 @@
 // Errors of the prelude's float functions in units in the last place, against libm in the next
 // wider type. With LITZ_TEST_ULP_TABLE set it also prints the table of docs/numerics.md.
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <bit>
 #include <cmath>

@@ -1,6 +1,7 @@
 // What the prelude's functions compute: scalars and vectors agree bit for bit, tails touch nothing
 // beyond them, integers and conversions behave as eager PyTorch does.
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <bit>
 #include <cmath>

@@ -1,6 +1,7 @@
 #include "passes/pipeline.h"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <chrono>
 

@@ -57,6 +57,7 @@ def test_allowed_edges_pass(tmp_path: Path) -> None:
         ("runtime/a.h", '\n#include "cache/b.h"\n', "src/runtime/a.h:2: runtime must not include"),
         ("ir/a.h", '#include "graph/b.h"\n', "src/ir/a.h:1: ir must not include"),
         ("ir/a.h", '#include "b.h"\n', 'src/ir/a.h:1: "b.h" is not written from src/'),
+        ("ir/a.h", "\nint i = std::min(1, 2);\n", "src/ir/a.h:2: std::min needs <algorithm>"),
         ("ir/a.h", '#include "../ir/b.h"\n', "is not written from src/"),
         ("ir/a.h", "using namespace std;\n", "src/ir/a.h:1: `using namespace` in a header"),
         ("ir/a.cpp", "#include <vector>\n", "src/ir/a.cpp:1: it includes no header of ir"),

@@ -1,5 +1,6 @@
 #include "codegen/triton/triton_prelude.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
