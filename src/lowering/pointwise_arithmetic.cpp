@@ -63,6 +63,23 @@ std::optional<Unsupported> lower_precise_binary(OpCall& call) {
 }
 
 Expr quotient_of(Expr a, Expr b) { return a / b; }
+Expr product_with_reciprocal(Expr a, Expr b) { return a * (number(b, 1) / b); }
+Expr truncated_product_with_reciprocal(Expr a, Expr b) {
+  return truncate(product_with_reciprocal(a, b));
+}
+
+// Eager's kernels for CUDA multiply by the reciprocal of a number, which rounds once more.
+bool divides_by_number_on_cuda(const OpCall& call) {
+  const TensorMeta& result = call.result();
+  if (!result.device.starts_with("cuda") || !is_floating(result.dtype)) return false;
+  return !call.is_tensor("other") ||
+         (call.tensor("other").sizes.empty() && call.device("other") == "cpu");
+}
+
+std::optional<Unsupported> lower_quotient(OpCall& call) {
+  return divides_by_number_on_cuda(call) ? lower_precise_binary<product_with_reciprocal>(call)
+                                         : lower_precise_binary<quotient_of>(call);
+}
 
 // A division, which eager refuses for an integer zero.
 template <ExprOp op>
@@ -83,6 +100,8 @@ bool is_precise(const OpCall& call) {
 // a / b rounded toward zero: for halves the quotient is rounded before, unless b is a scalar.
 std::optional<Unsupported> lower_truncated_quotient(OpCall& call) {
   const DType dtype = call.result().dtype;
+  if (divides_by_number_on_cuda(call))
+    return lower_precise_binary<truncated_product_with_reciprocal>(call);
   if (!is_half(dtype) || is_precise(call))
     return lower_precise_binary<divide<ExprOp::kTruncDiv>>(call);
   set_elementwise(call, {"self", "other"},
@@ -116,7 +135,7 @@ std::optional<Unsupported> lower_floor_quotient(OpCall& call) {
 }
 
 std::optional<Unsupported> lower_quotient_with_mode(OpCall& call) {
-  if (call.is_none("rounding_mode")) return lower_precise_binary<quotient_of>(call);
+  if (call.is_none("rounding_mode")) return lower_quotient(call);
   if (call.result().dtype == DType::kBool) return Unsupported{"eager does not divide bools"};
   return call.string("rounding_mode") == "floor" ? lower_floor_quotient(call)
                                                  : lower_truncated_quotient(call);
@@ -243,11 +262,11 @@ constexpr LoweringRow kRows[] = {
     {"aten::rsub.Scalar", lower_rsub},
     {"aten::mul.Tensor", lower_precise_binary<product_of>},
     {"aten::mul.Scalar", lower_precise_binary<product_of>},
-    {"aten::div.Tensor", lower_precise_binary<quotient_of>},
-    {"aten::div.Scalar", lower_precise_binary<quotient_of>},
+    {"aten::div.Tensor", lower_quotient},
+    {"aten::div.Scalar", lower_quotient},
     {"aten::div.Tensor_mode", lower_quotient_with_mode},
     {"aten::div.Scalar_mode", lower_quotient_with_mode},
-    {"aten::true_divide.Tensor", lower_precise_binary<quotient_of>},
+    {"aten::true_divide.Tensor", lower_quotient},
     {"aten::floor_divide", lower_floor_quotient},
     {"aten::floor_divide.Scalar", lower_floor_quotient},
     {"aten::remainder.Tensor", lower_remainder<ExprOp::kRemainder>},

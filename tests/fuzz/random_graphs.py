@@ -124,7 +124,7 @@ def on_cpu(t: Any) -> Any:
     """With the same strides."""
     if not isinstance(t, Tensor) or t.device.type == "cpu":
         return t
-    return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t)
+    return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="cpu").copy_(t)
 
 
 def around(t: Tensor, bound: Bound | None) -> Bound | None:

@@ -125,6 +125,15 @@ def integer_dtypes():
 
 
 @check
+def quotients_of_numbers():
+    """Eager multiplies by the reciprocal."""
+    for dtype in FLOATS:
+        x = randn(5000, dtype=dtype)
+        for n in (3, 7.3, -0.1, 49):
+            compare(lambda x, n=n: (x / n, torch.div(x, n, rounding_mode="trunc")), x, rtol=0, atol=0)
+
+
+@check
 def special_values():
     values = [0.0, -0.0, 1.0, -1.0, float("inf"), -float("inf"), float("nan"), 1e38, 1e-40]
     x = torch.tensor(values, device="cuda")

@@ -95,7 +95,10 @@ bool walks_columns(KernelAnalysis& analysis, const Program& program, int64_t lea
   if (width.is_constant() && width.constant() < least_width) return false;
   int score = 0;
   for_each_access(analysis, program, [&](Index offset, int64_t, bool) {
-    if (analysis.walk(offset, inner) == KernelAnalysis::Walk::kContiguous) score -= 2;
+    // What is the same for all columns is little.
+    if (analysis.walk(offset, inner) == KernelAnalysis::Walk::kContiguous &&
+        analysis.walk(offset, outer) != KernelAnalysis::Walk::kStill)
+      score -= 2;
     if (analysis.walk(offset, outer) == KernelAnalysis::Walk::kContiguous &&
         analysis.walk(offset, inner) == KernelAnalysis::Walk::kStrided)
       score += 2;
