@@ -52,6 +52,14 @@ def make_input(seed: int, shape: tuple[int, ...], dtype: torch.dtype, layout: st
     return t
 
 
+def moved(t: Tensor, device: str) -> Tensor:
+    """The tensor on a device, with its strides and its offset."""
+    if t.device.type == device:
+        return t
+    storage = t.untyped_storage().to(device=torch.device(device))
+    return torch.empty(0, dtype=t.dtype, device=device).set_(storage, t.storage_offset(), t.shape, t.stride())
+
+
 @dataclass(frozen=True)
 class Input:
     seed: int
@@ -63,11 +71,7 @@ class Input:
     def make(self, device: str = "cpu") -> Tensor:
         with torch.device("cpu"):
             t = make_input(self.seed, self.shape, self.dtype, self.layout, self.special)
-        if device == "cpu":
-            return t
-        if self.layout == "expanded":
-            return t[..., :1].to(device).expand(t.shape)
-        return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device).copy_(t)
+        return moved(t, device)
 
     def text(self) -> str:
         return f"make_input({self.seed}, {self.shape}, {self.dtype}, {self.layout!r}, {self.special})"

@@ -36,7 +36,7 @@ from fuzz_families import program_of
 from fuzz_grower import MOST_ELEMENTS, Refused, Values, evaluate_eager
 from fuzz_minimise import minimised
 from fuzz_pool import Worker, answers
-from fuzz_program import Program, name
+from fuzz_program import Program, moved, name
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -78,7 +78,7 @@ def run_engines(program: Program, values: Values, settings: Settings) -> dict[st
     try:
         with torch.no_grad(), threads(values), torch.device(settings.device):
             for engine, function in engines(program, arguments, settings.backend, settings.dynamo).items():
-                results[engine] = [on_cpu(t) for t in function(*arguments)]
+                results[engine] = [moved(t, "cpu") for t in function(*arguments)]
     except NotCompiled as error:
         return f"not compiled: {error}"
     except Exception as error:
@@ -91,7 +91,7 @@ def failure(program: Program, settings: Settings) -> str | None:
     """What is wrong with the compiled program, or None. Raises Refused for programs that eager does not run."""
     values = evaluate_eager(program, settings.rounding, settings.device)
     with torch.device(settings.device):
-        wanted = [on_cpu(t) for t in program.function()(*program.arguments(settings.device))]
+        wanted = [moved(t, "cpu") for t in program.function()(*program.arguments(settings.device))]
     limits = bounds(values, program.outputs)
     results = run_engines(program, values, settings)
     if isinstance(results, str):
@@ -118,13 +118,6 @@ def failure(program: Program, settings: Settings) -> str | None:
         agreed = [around(t, limit) if not values.steps[i] else None for i, t, limit in zip(program.outputs, other, limits)]
         found.insert(0, differ(COMPILED, INTERPRETED, other, agreed, lambda k: [other[k].stride()]))
     return "; ".join(filter(None, found)) or None
-
-
-def on_cpu(t: Any) -> Any:
-    """With the same strides."""
-    if not isinstance(t, Tensor) or t.device.type == "cpu":
-        return t
-    return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="cpu").copy_(t)
 
 
 def around(t: Tensor, bound: Bound | None) -> Bound | None:

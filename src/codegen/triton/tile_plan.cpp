@@ -14,10 +14,12 @@ constexpr int64_t kFewPrograms = 264;    // that leave multiprocessors idle
 constexpr int kSquare = 64;              // edge of a square
 constexpr int kColumnWidth = 64;         // rows of a tile whose rows are neighbours in memory
 constexpr int64_t kTile = 4096;          // elements of a tile with inner loops
+constexpr int64_t kColumnTile = 2048;    // ... of one whose rows are neighbours in memory
 constexpr int64_t kOnlineTile = 1024;    // ... of one with online sums, which have many registers
 constexpr int64_t kPersistent = 16384;   // ... of one that holds whole rows
 constexpr int kWarpElements = 32 * 16;   // that one warp takes
 constexpr int kMostWarps = 16;
+constexpr int kSpreadRow = 4096;            // a row of so many words has twice as many warps
 constexpr int64_t kColumnPrograms = 264;    // of 8 warps that sum up columns: two a multiprocessor
 constexpr int64_t kColumnRows = 2048;       // fewer rows are not enough for them
 constexpr int64_t kColumnElements = 24576;  // of a row and its sums, which stay in registers
@@ -43,6 +45,14 @@ int64_t product(const KernelAnalysis& analysis, size_t from, size_t to, bool* kn
     total = std::min<int64_t>(total, int64_t{1} << 40);
   }
   return total;
+}
+
+// All elements in memory have four bytes or more.
+bool has_words_only(KernelAnalysis& analysis, const Program& program) {
+  bool words = true;
+  for_each_access(analysis, program,
+                  [&](Index, int64_t bytes, bool) { words = words && bytes >= 4; });
+  return words;
 }
 
 void plan_pointwise(KernelAnalysis& analysis, const Program& program, TilePlan& plan) {
@@ -164,7 +174,10 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
     // so that they are still in the cache.
     const bool few = plan.splits == 1 && ((rows_known && rows / plan.rows < kFewPrograms) ||
                                           (kernel.num_stages > 1 && whole > kPersistent));
-    const int64_t tile = few ? kPersistent : online ? kOnlineTile : kTile;
+    const int64_t tile = few          ? kPersistent
+                         : online     ? kOnlineTile
+                         : by_columns ? kColumnTile
+                                      : kTile;
     plan.columns = static_cast<int>(
         std::clamp<int64_t>(tile / plan.rows, 1, known ? power_of_two(length) : kTile));
     if (few) most_warps = 2 * kMostWarps;
@@ -175,7 +188,9 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
       plan.narrow = plan.narrow && iterations + plan.stretch < std::numeric_limits<int32_t>::max();
     }
   }
-  plan.warps = warps_for(int64_t{plan.rows} * plan.columns * (online ? 2 : 1), most_warps);
+  const bool spread = online || (plan.persistent && plan.columns >= kSpreadRow &&
+                                 has_words_only(analysis, program));
+  plan.warps = warps_for(int64_t{plan.rows} * plan.columns * (spread ? 2 : 1), most_warps);
   return plan;
 }
 
