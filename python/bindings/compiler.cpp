@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "driver/cached_graphs.h"
 #include "driver/compile.h"
 #include "driver/environment.h"
 #include "driver/options.h"
@@ -162,6 +163,24 @@ void bind_compiler(nb::module_& m) {
         nb::arg("paths") = HostPaths(),
         "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "
         "is no library the path is empty, and the program is what CompiledGraph interprets.");
+  m.def(
+      "cached_graphs",
+      [](const nb::dict& given) {
+        nb::list graphs;
+        for (const CachedGraph& g :
+             cached_graphs(make_options(read_options(given), environment_variable)))
+          graphs.append(nb::make_tuple(g.digest, g.dialect, g.bytes, g.last_used_ns, g.graph));
+        return graphs;
+      },
+      nb::arg("options"),
+      "(digest, dialect, bytes, nanoseconds since 1970, graph) of each graph in the cache.");
+  m.def(
+      "clear_cached_graphs",
+      [](const nb::dict& given, const std::string& dialect) {
+        return clear_cached_graphs(make_options(read_options(given), environment_variable),
+                                   dialect);
+      },
+      nb::arg("options"), nb::arg("dialect") = "", "How many graphs were removed.");
   m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
   m.def("lowering_table", &lowering_table,
         "The ops that Litz lowers, as JSON: op, family, whether it is a library call on purpose.");

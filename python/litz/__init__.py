@@ -13,6 +13,7 @@ except ModuleNotFoundError as error:
         "in a source checkout run ./run build, elsewhere pip install litz"
     ) from error
 
+from litz import cache
 from litz.device_backends import backends, include_dir, register_backend
 from litz.errors import LitzError, LitzInternalError, LitzUserError, LitzWarning
 from litz.explain import Explanation, explain
@@ -29,6 +30,7 @@ __all__ = [
     "Report",
     "__version__",
     "backends",
+    "cache",
     "compile_fx",
     "explain",
     "include_dir",

@@ -287,6 +287,16 @@ size_t ArtifactCache::clear() const {
   return removed;
 }
 
+size_t ArtifactCache::clear(const std::function<bool(const CacheListing&)>& which) const {
+  if (dir_.mode != CacheMode::kReadWrite) return 0;
+  size_t removed = 0;
+  for (const CacheListing& listing : list()) {
+    if (which(listing)) removed += remove_entry(dir_.paths, listing.usage.digest);
+  }
+  if (removed > 0) ::unlink(dir_.paths.usage.c_str());
+  return removed;
+}
+
 std::string ArtifactCache::work_folder() const {
   return dir_.mode == CacheMode::kReadWrite ? dir_.paths.staging : "";
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -90,8 +91,9 @@ class ArtifactCache {
   // Least recently used first.
   std::vector<CacheListing> list() const;
 
-  // Removes every entry; returns how many there were.
+  // Removes every entry, or those that `which` picks; returns how many there were.
   size_t clear() const;
+  size_t clear(const std::function<bool(const CacheListing&)>& which) const;
 
   // A folder on the same disk for work in progress, such as a build; swept when left behind. Empty
   // unless the cache can be written.

@@ -1,4 +1,5 @@
 #include "driver/compile.h"
+#include "driver/cached_graphs.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -138,7 +139,7 @@ class Compilation {
     }
     ArtifactCache cache = open_cache();
     const CacheKey key =
-        timings_.measure("key", [&] { return make_key(target, compiler->identity(), ""); });
+        timings_.measure("key", [&] { return make_key(target, compiler->identity(), "cpp", ""); });
     if (find_in_cache(cache, key)) return std::move(result_);
     if (stuck_compilers().contains(compiler->path(), options_.compile_time_limit)) {
       return interpret(lower(), compiler->path() + " did not come back before in this process");
@@ -168,9 +169,8 @@ class Compilation {
     std::optional<Program> program;
     if (wants_triton()) {
       const CacheKey key = timings_.measure("key", [&] {
-        return make_key(target, compiler->identity(),
-                        arch + " " + std::to_string(paths_.device.multiprocessors) + " triton " +
-                            paths_.triton.version);
+        return make_key(target, compiler->identity(), "triton",
+                        device_text() + " " + paths_.triton.version);
       });
       if (find_in_cache(cache, key)) return std::move(result_);
       triton_compiler(paths_.triton).start();
@@ -184,9 +184,7 @@ class Compilation {
         timings_.measure("find NVRTC", [&] { return Nvrtc::find({paths_.nvrtc_folders}); });
     if (!nvrtc) return leave("CUDA's run-time compiler cannot be used; " + nvrtc.reason());
     const CacheKey key = timings_.measure("key", [&] {
-      return make_key(
-          target, compiler->identity(),
-          arch + " " + std::to_string(paths_.device.multiprocessors) + " " + nvrtc->version());
+      return make_key(target, compiler->identity(), "cuda", device_text() + " " + nvrtc->version());
     });
     if (find_in_cache(cache, key)) return std::move(result_);
     // What Triton cannot say is scheduled anew: a plan is for one dialect.
@@ -284,9 +282,8 @@ class Compilation {
     const std::string& description = device.info().description;
     ArtifactCache cache = open_cache();
     const CacheKey key = timings_.measure("key", [&] {
-      return make_key(
-          target, compiler->identity(),
-          device.plugin().name() + " " + device.plugin().identity() + " " + description);
+      return make_key(target, compiler->identity(), device.plugin().name(),
+                      device.plugin().identity() + " " + description);
     });
     result_.on_backend = true;
     device_ = device.name() + ", " + description;
@@ -478,25 +475,23 @@ class Compilation {
   // ---- cache ----
 
   ArtifactCache open_cache() {
-    const std::string folder =
-        options_.cache_dir.empty() ? default_cache_folder() : options_.cache_dir;
-    ArtifactCache cache =
-        ArtifactCache::open(folder, static_cast<uint64_t>(options_.cache_size_mb) << 20);
+    ArtifactCache cache = open_graph_cache(options_);
     if (options_.cache && cache.mode() == CacheMode::kOff) {
       result_.warnings.push_back("the cache cannot be used; " + cache.reason());
     }
     return cache;
   }
 
-  // `device`: what shapes the code for one, or empty.
+  // `dialect`: that of the kernels. `device`: what shapes the code for one, or empty.
   CacheKey make_key(const CpuTarget& target, const CompilerIdentity& compiler,
-                    const std::string& device) const {
+                    const std::string& dialect, const std::string& device) const {
     KeyBuilder key;
     key.field("format", kFormatVersion);
     key.field("litz", version());
     key.field("sources", source_id());
     key.field("graph", canonical_text(graph_));
     key.field("compiler", compiler.text());
+    key.field("dialect", dialect);
     key.field("device", device);
     for (const OptionRow& row : option_rows()) {
       if (!row.shapes_code) continue;
@@ -506,6 +501,10 @@ class Compilation {
       key.field(row.name, value);
     }
     return key.finish();
+  }
+
+  std::string device_text() const {
+    return paths_.device.arch + " " + std::to_string(paths_.device.multiprocessors);
   }
 
   bool find_in_cache(const ArtifactCache& cache, const CacheKey& key) {
