@@ -343,9 +343,8 @@ nb::object CompiledGraph::run_frame(Frame& frame, Inputs inputs) {
   {
     nb::gil_scoped_release released;
     BlockPool* blocks = host_.is_cuda() ? nullptr : door_.environment->blocks.get();
-    status = backend_ == nullptr
-                 ? executable_->run(run.table(), frame, blocks)
-                 : BackendRun(*backend_, run.table()).run(*executable_, frame, blocks);
+    status = backend_ == nullptr ? executable_->run(run.table(), frame, blocks)
+                                 : BackendRun(*backend_, run.table()).run(*executable_, frame);
   }
   if (status != LITZ_OK) raise(status, run, python);
   return collect(frame, inputs);

@@ -41,9 +41,11 @@ int BackendRun::failed(const std::string& fault, int status) {
   return status;
 }
 
-int BackendRun::run(const Executable& executable, Frame& frame, BlockPool* blocks) {
+// A workspace from the block pool would go back while kernels are at work, so it comes from
+// allocate() and goes by release().
+int BackendRun::run(const Executable& executable, Frame& frame) {
   if (module_.shares_memory()) {
-    const int status = executable.run(table_, frame, blocks);
+    const int status = executable.run(table_, frame, nullptr);
     const int checked = finish_kernels();
     return status != LITZ_OK ? status : checked;
   }
@@ -111,8 +113,14 @@ int BackendRun::copy_back() {
   return LITZ_OK;
 }
 
+int BackendRun::wait() {
+  if (queued_ && broken_ == LITZ_OK) broken_ = failed(module_.device().synchronize());
+  queued_ = false;
+  return broken_;
+}
+
 int BackendRun::finish_kernels() {
-  int status = failed(module_.device().synchronize());
+  int status = wait();
   if (status != LITZ_OK || !checks_) return status;
   if (device_statuses_ != nullptr) {
     status = failed(module_.device().copy_out(statuses_.data(), device_statuses_,
@@ -164,9 +172,11 @@ int BackendRun::allocate(void* self, LitzTensor* tensor) {
   return LITZ_OK;
 }
 
-// Views of it may have been handed out, whose memory is the same.
+// Views of it may have been handed out, whose memory is the same. A device that shares memory may
+// not have got to the kernels that use it.
 void BackendRun::release(void* self, LitzTensor* tensor) {
   auto& run = *static_cast<BackendRun*>(self);
+  if (run.module_.shares_memory()) run.wait();
   const auto found = std::find_if(run.copies_.begin(), run.copies_.end(),
                                   [&](const Copy& copy) { return copy.device == tensor->data; });
   if (found != run.copies_.end()) {
@@ -222,6 +232,7 @@ int BackendRun::launch(void* self, int32_t kernel, const int64_t* grid, int32_t 
     status = static_cast<int32_t*>(status) + kernel;
     run.checks_ = true;
   }
+  run.queued_ = true;
   return run.failed(run.module_.launch(kernel, grid, threads, arguments, status));
 }
 
@@ -234,7 +245,7 @@ int BackendRun::copy(void* self, const LitzTensor* from, LitzTensor* to) {
   auto& run = *static_cast<BackendRun*>(self);
   BackendDevice& device = run.module_.device();
   const int64_t bytes = size_of(static_cast<DType>(from->dtype));
-  int status = run.failed(device.synchronize());
+  int status = run.wait();
   if (status != LITZ_OK) return status;
   if (run.module_.shares_memory()) {
     copy_elements(static_cast<char*>(to->data), to->strides, static_cast<const char*>(from->data),

@@ -24,7 +24,7 @@ class BackendRun {
   BackendRun& operator=(const BackendRun&) = delete;
 
   // As Executable::run; messages go to the host's `fail`.
-  int run(const Executable& executable, Frame& frame, BlockPool* blocks);
+  int run(const Executable& executable, Frame& frame);
 
  private:
   friend LitzHost make_host_table<BackendRun>(BackendRun* run);
@@ -53,6 +53,8 @@ class BackendRun {
   int failed(const std::string& fault, int status = LITZ_ERROR);
   int copy_inputs(const LitzArtifact& artifact, Frame& frame);
   int copy_back();
+  // Waits for the kernels that were launched.
+  int wait();
   // Waits, and returns the status of a check that failed.
   int finish_kernels();
   void* status_words();
@@ -64,6 +66,8 @@ class BackendRun {
   std::vector<int32_t> statuses_;  // by kernel, where the device shares memory
   void* device_statuses_ = nullptr;
   bool checks_ = false;  // a kernel that does has been launched
+  bool queued_ = false;  // kernels may be at work
+  int broken_ = 0;       // the status of a wait that failed
 };
 
 }  // namespace litz

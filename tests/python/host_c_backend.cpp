@@ -1,12 +1,15 @@
 // A backend for tests: prints kernels as C, compiles them with cc, and calls them here, one thread
-// to a block. Its device shares the process's memory and has no local memory.
+// to a block, no sooner than somebody waits for them. Its device shares the process's memory and
+// has no local memory.
 #include <dlfcn.h>
 #include <litz/backend.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -51,6 +54,7 @@ const LitzDialect kDialect = {
 };
 
 std::string last_message;
+thread_local std::vector<std::function<void()>> queue;
 
 int fail(const std::string& message) {
   last_message = message;
@@ -108,18 +112,26 @@ int launch(LitzBackendDevice*, LitzBackendModule* module, int32_t kernel, const 
   // Integers and pointers travel alike, and a function does not see more than it has.
   using Kernel = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                           int64_t, int64_t, int64_t, int64_t);
-  int64_t a[12] = {};
+  std::array<int64_t, 12> a = {};
   if (count > 12 || threads != 1)
     return fail("a kernel of " + std::to_string(count) + " arguments");
-  for (int32_t i = 0; i < count; ++i) a[i] = arguments[i].value;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) a[i] = arguments[i].value;
   const auto called = reinterpret_cast<Kernel>(module->kernels[static_cast<size_t>(kernel)]);
-  for (int64_t y = 0; y < grid[1]; ++y) {
-    for (int64_t x = 0; x < grid[0]; ++x) {
-      module->block[0] = static_cast<int>(x);
-      module->block[1] = static_cast<int>(y);
-      called(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
+  queue.push_back([=, columns = grid[0], rows = grid[1]] {
+    for (int64_t y = 0; y < rows; ++y) {
+      for (int64_t x = 0; x < columns; ++x) {
+        module->block[0] = static_cast<int>(x);
+        module->block[1] = static_cast<int>(y);
+        called(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
+      }
     }
-  }
+  });
+  return 0;
+}
+
+int synchronize(LitzBackendDevice*) {
+  for (const auto& call : queue) call();
+  queue.clear();
   return 0;
 }
 
@@ -143,7 +155,7 @@ const LitzBackend kBackend = {
     .copy_in = nullptr,
     .copy_out = nullptr,
     .launch = launch,
-    .synchronize = [](LitzBackendDevice*) { return 0; },
+    .synchronize = synchronize,
 };
 
 }  // namespace

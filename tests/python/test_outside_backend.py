@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F
 
 import litz
-from litz import graph_compiler
+from litz import device_backends, graph_compiler
 from litz.errors import LitzUserError, LitzWarning
 
 ROOT = Path(__file__).parents[2]
@@ -242,9 +242,13 @@ def test_the_cache_holds_the_kernels(opencl):
 
 
 def test_a_library_op_runs_on_the_cpu(opencl):
+    """With the whole graph, unless kernels on the device reach the CPU's memory."""
     x = torch.randn(5, 5)
     result, graph = run(lambda x: (x @ x).relu(), opencl, x)
     torch.testing.assert_close(result, (x @ x).relu())
+    if device_backends.open_device(device_backends.find_backend("opencl"), "opencl").shares_memory:
+        assert graph.device.startswith("opencl:0, ") and graph.device_note == ""
+        return
     assert "aten::mm is a call of PyTorch's library" in graph.device_note
     assert "not on opencl:0, because aten::mm" in str(litz.report())
 
@@ -351,6 +355,13 @@ def test_library_ops_run_between_kernels_where_memory_is_shared(host_c):
     graph = check(lambda x: ((x + 1) @ (x * 2)).relu() - x, host_c, x)
     assert [call.op for call in graph.library_calls] == ["aten::mm"]
     assert len(graph.kernels) >= 2
+
+
+def test_memory_is_not_given_back_while_kernels_use_it(host_c):
+    x = torch.randn(5, 5)
+    graph = check(lambda x: (x @ x).relu(), host_c, x)
+    assert [call.op for call in graph.library_calls] == ["aten::mm"]
+    check(lambda x: (x @ x).abs().sum(0) + (x + 1).relu().sum(1), host_c, torch.randn(40, 40), bound=1e-5)
 
 
 def test_kernels_of_single_threads(host_c):
