@@ -45,7 +45,7 @@ USING_NAMESPACE = re.compile(r"^\s*using\s+namespace\b")
 ALGORITHM = re.compile(
     r"\bstd::(find|find_if|find_if_not|any_of|all_of|none_of|sort|stable_sort|unique|reverse|rotate|copy|copy_n|copy_if|fill"
     r"|fill_n|transform|count|count_if|equal|lower_bound|upper_bound|binary_search|max_element|min_element|min|max|clamp"
-    r"|partial_sort|nth_element|remove|remove_if|replace|mismatch|is_sorted|adjacent_find|for_each|generate|shuffle)\("
+    r"|partial_sort|nth_element|remove_if|replace|mismatch|is_sorted|adjacent_find|for_each|generate|shuffle)(<[^()]*>)?\("
 )
 DEPENDS = re.compile(r"litz_add_room\s*\(\s*(\w+)(.*?)\)", re.DOTALL)
 KEYWORDS = {"SOURCES", "DEPENDS", "LIBRARIES"}

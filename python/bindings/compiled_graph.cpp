@@ -95,7 +95,10 @@ class CompiledGraph {
  private:
   std::vector<TorchOpTypes> take_ops(nb::handle describe_op);
   nb::object take_inputs(nb::handle arguments) const;
-  void check_count(Py_ssize_t given) const;
+  Py_ssize_t num_own_inputs() const {
+    return table().num_inputs - PyTuple_GET_SIZE(captured_.ptr());
+  }
+  void check_count(Py_ssize_t given, Py_ssize_t wanted) const;
   nb::object with_captured(nb::object inputs) const;
   nb::object call_with(const nb::object& inputs);
   void read_inputs(Inputs inputs, Frame& frame) const;
@@ -265,8 +268,7 @@ void CompiledGraph::raise(int status, const TorchRun& run, PythonOpCalls& python
   throw nb::python_error();
 }
 
-void CompiledGraph::check_count(Py_ssize_t given) const {
-  const Py_ssize_t wanted = table().num_inputs - PyTuple_GET_SIZE(captured_.ptr());
+void CompiledGraph::check_count(Py_ssize_t given, Py_ssize_t wanted) const {
   if (given == wanted) return;
   throw UserError("the graph has " + std::to_string(wanted) + " inputs, " + std::to_string(given) +
                   " were given");
@@ -277,7 +279,7 @@ void CompiledGraph::check_count(Py_ssize_t given) const {
 nb::object CompiledGraph::take_inputs(nb::handle arguments) const {
   nb::object inputs = nb::steal(PySequence_Tuple(arguments.ptr()));
   if (!inputs.is_valid()) throw nb::python_error();
-  check_count(PyTuple_GET_SIZE(inputs.ptr()));
+  check_count(PyTuple_GET_SIZE(inputs.ptr()), num_own_inputs());
   if (PyList_CheckExact(arguments.ptr())) {
     PyList_SetSlice(arguments.ptr(), 0, PyList_GET_SIZE(arguments.ptr()), nullptr);
   }
@@ -302,7 +304,7 @@ nb::object CompiledGraph::call_elsewhere(nb::handle inputs, const OtherDevice& f
 nb::object CompiledGraph::call(nb::handle arguments) { return call_with(take_inputs(arguments)); }
 
 nb::object CompiledGraph::call_unpacked(Inputs arguments) {
-  check_count(static_cast<Py_ssize_t>(arguments.size()));
+  check_count(static_cast<Py_ssize_t>(arguments.size()), num_own_inputs());
   if (PyTuple_GET_SIZE(captured_.ptr()) != 0 || recordings_ != nullptr)
     return call_with(with_captured(tuple_of(arguments)));
   FramePool::Lease frame(frames_);
@@ -331,6 +333,7 @@ nb::object CompiledGraph::call_with(const nb::object& inputs) {
 }
 
 nb::object CompiledGraph::run(Inputs inputs) {
+  check_count(static_cast<Py_ssize_t>(inputs.size()), table().num_inputs);
   FramePool::Lease frame(frames_);
   read_inputs(inputs, *frame);
   return run_frame(*frame, inputs);
@@ -475,7 +478,14 @@ void bind_compiled_graph(nb::module_& m) {
           nb::arg("inputs"), "One run, not recorded, with all inputs, the captured ones too.")
       .def_prop_ro(
           "unpacked",
-          [](nb::handle self) { return nb::steal(PyCFunction_New(&unpacked_method, self.ptr())); },
+          [](nb::handle self) {
+            // The method reads `self` as what it has to be.
+            if (!nb::isinstance<CompiledGraph>(self) || !nb::inst_ready(self))
+              throw nb::type_error("only a compiled graph can be called so");
+            nb::object method = nb::steal(PyCFunction_New(&unpacked_method, self.ptr()));
+            if (!method.is_valid()) throw nb::python_error();
+            return method;
+          },
           "The graph as a function of its inputs, rather than of a list of them.")
       .def("record_runs", &CompiledGraph::record_runs, nb::arg("record"),
            "Lets calls on a CUDA device be recorded as CUDA graphs and replayed. "

@@ -22,9 +22,9 @@ class InferenceGraphs:
     """The inference graphs that AOTAutograd had compiled for one graph of Dynamo's."""
 
     def __init__(self) -> None:
-        self._compiled: list[tuple[Any, int, Any]] = []
+        self._compiled: list[tuple[CompiledGraph | Callable[..., Any], int, Any]] = []
 
-    def add(self, compiled: Any, num_inputs: int) -> None:
+    def add(self, compiled: CompiledGraph | Callable[..., Any], num_inputs: int) -> None:
         context = torch._guards.TracingContext.try_get()
         metadata = None if context is None else context.fw_metadata
         self._compiled.append((compiled, num_inputs, metadata))

@@ -3,6 +3,7 @@
 // Of float32 products cuBLAS is up to twice as slow with the bias, which narrows its choice of
 // kernels, and the bias costs nothing in a kernel that reads the product anyway. Half floats stay
 // together: the product alone would round once more than eager's.
+#include "graph/op_traits.h"
 #include "lowering/lowering_context.h"
 
 namespace litz {
@@ -16,7 +17,7 @@ bool is_one(const Argument& scalar) {
 
 bool is_view(const OpSchema& schema) {
   if (schema.name == "aten::_unsafe_view") return true;
-  return !schema.mutates() && schema.returns.size() == 1 && !schema.returns[0].alias_set.empty();
+  return !schema.mutates() && !schema.returns.empty() && !schema.returns[0].alias_set.empty();
 }
 
 }  // namespace
@@ -28,8 +29,15 @@ bool LoweringContext::feeds_kernels(Value value) const {
     const Node& node = graph_.node(user);
     const LoweringFunction function = find_lowering(node.schema->full_name());
     if (function == nullptr || function == lower_to_library) return false;
-    if (is_view(*node.schema) && !feeds_kernels({user, 0})) return false;
-    any = true;
+    if (is_view(*node.schema)) {
+      for (uint32_t output = 0; output < node.outputs.size(); ++output) {
+        const Value view{user, output};
+        if (!users_[view].empty() && !feeds_kernels(view)) return false;
+        any = any || !users_[view].empty();
+      }
+    } else {
+      any = true;
+    }
   }
   return any;
 }
@@ -43,11 +51,14 @@ bool LoweringContext::add_bias_apart(NodeId id) {
   if (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha"))) return false;
   const TensorValue bias = call.tensor("self");
   if (bias.sizes.size() != 1 || !feeds_kernels({id, 0})) return false;
+  // Of no factors eager gives the bias as it is, zeros of both signs.
+  if (call.tensor("mat2").sizes[0].range().lo < 1) return false;
 
   ExternKernel mm;
   mm.name = "aten::mm";
   mm.schema = kMm;
   mm.node = node.name;
+  mm.has_side_effects = !cannot_fail(graph_, node);
   for (const char* factor : {"mat1", "mat2"})
     mm.arguments.push_back(extern_argument(call.argument(factor)));
   Buffer buffer;

@@ -14,13 +14,17 @@ namespace {
 constexpr uint32_t kMostBetween = 32;
 // Bytes not read again, for each byte of a partial sum.
 constexpr int64_t kLeastGain = 4;
+// More count as unknown.
+constexpr int64_t kMostIterations = int64_t{1} << 40;
 
 // The iterations of loops, where they are known; 0 where not.
 int64_t count(const std::vector<KernelLoop>& loops) {
   int64_t total = 1;
   for (const KernelLoop& loop : loops) {
-    if (!loop.extent.is_constant() || total > (int64_t{1} << 40)) return 0;
-    total *= loop.extent.constant();
+    if (!loop.extent.is_constant()) return 0;
+    const int64_t extent = loop.extent.constant();
+    if (extent > kMostIterations / std::max<int64_t>(total, 1)) return 0;
+    total *= extent;
   }
   return total;
 }
@@ -114,9 +118,11 @@ class Joiner {
   void place(uint32_t guest) {
     uint32_t best = UINT32_MAX;
     std::optional<Joined> joined;
-    for (uint32_t host : hosts_) {
-      const uint32_t distance = host > guest ? host - guest : guest - host;
-      if (distance == 0 || distance > kMostBetween || kernel_at(host) == nullptr) continue;
+    const uint32_t nearest = guest > kMostBetween ? guest - kMostBetween : 0;
+    for (auto at = std::lower_bound(hosts_.begin(), hosts_.end(), nearest);
+         at != hosts_.end() && *at <= guest + kMostBetween; ++at) {
+      const uint32_t host = *at;
+      if (host == guest || kernel_at(host) == nullptr) continue;
       std::optional<Joined> attempt = join(host, guest);
       if (!attempt || (joined && joined->bytes >= attempt->bytes)) continue;
       best = host;
@@ -129,6 +135,7 @@ class Joiner {
       gone_.erase(guest);
       gone_.insert(best);
       *std::find(hosts_.begin(), hosts_.end(), best) = guest;
+      std::sort(hosts_.begin(), hosts_.end());
     }
     *kernel_at(joined->at_guest ? guest : best) = std::move(joined->kernel);
   }

@@ -97,6 +97,14 @@ State schedule_to(const State& state, const std::string& name, const Options& op
 
 State emit(const State& state, const std::string& form, const Options& options) {
   const Plan& plan = level_of<Plan>(state, "--emit takes a plan: --schedule makes it");
+  const bool sums_columns =
+      std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const Kernel& kernel) {
+        return std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
+                           [](const KernelReduction& r) { return r.over_outer; });
+      });
+  if (sums_columns && !form.starts_with("triton"))
+    throw UserError("--emit " + form +
+                    " cannot print kernels of --schedule-for-triton; use --schedule");
   if (form == "cuda") return Text{print_cuda_program(plan).text};
   if (form == "cuda-kernels") {
     const SimtProgram cuda = print_cuda_program(plan);

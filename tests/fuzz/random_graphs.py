@@ -134,10 +134,13 @@ def run_seed(seed: int, settings: Settings) -> str | None:
         warnings.simplefilter("ignore")
         try:
             return failure(program_of(seed, settings.rounding, settings.ops), settings)
-        except Refused:
+        except Refused as refused:
             if settings.device == "cpu":
                 raise
-            return REFUSED
+            why = refused.__cause__
+            if isinstance(why, NotImplementedError) or "not implemented for" in str(why):
+                return REFUSED
+            return f"eager raises {type(why).__name__} on {settings.device}: {str(why).splitlines()[0]}"
 
 
 def still_fails(work: tuple[Program, Settings]) -> bool:
@@ -176,6 +179,8 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
     parser.add_argument("--show", action="store_true", help="print the programs, run nothing")
     options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("there is no CUDA device")
     settings = Settings(options.backend, options.rounding, options.dynamo, options.strides, options.ops, options.device)
     first, _, last = (options.seeds or f"0:{options.count}").partition(":")
     seeds = list(range(int(first), int(last) if last else int(first) + 1))
