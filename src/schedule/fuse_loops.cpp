@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "schedule/expr_cost.h"
+#include "schedule/shifted_exponential.h"
 
 namespace litz {
 namespace {
@@ -507,22 +508,17 @@ class Fuser {
     return row.range().lo >= options_.long_row && count(g.outer).range().hi <= options_.few_rows;
   }
 
-  // The sum of exp(x - m), or exp(x - (isinf(m) ? 0 : m)), over the loops in which the group finds
-  // the maximum m of x.
+  // The sum of exp(x - m) over the loops in which the group finds the maximum m of x.
   bool is_online_sum(GroupId group, const Candidate& c) const {
     const auto* sum = std::get_if<Reduction>(&program_.operations()[c.id].v);
-    if (sum == nullptr || sum->kind != ReductionKind::kSum || sum->value.op() != ExprOp::kExp)
-      return false;
-    const Expr difference = sum->value.operands()[0];
-    if (difference.op() != ExprOp::kSub) return false;
-    Expr shift = difference.operands()[1];
-    if (shift.op() == ExprOp::kWhere) shift = shift.operands()[2];
-    if (shift.op() != ExprOp::kLoad) return false;
+    if (sum == nullptr || sum->kind != ReductionKind::kSum) return false;
+    const std::optional<ShiftedExponential> exponential = shifted_exponential(sum->value);
+    if (!exponential || exponential->shift.op() != ExprOp::kLoad) return false;
     for (const GroupMember& member : result_.groups[group].members) {
       const auto* greatest = std::get_if<Reduction>(&program_.operations()[member.operation].v);
       if (greatest != nullptr && greatest->kind == ReductionKind::kMax &&
-          greatest->output == shift.buffer())
-        return greatest->value == difference.operands()[0];
+          greatest->output == exponential->shift.buffer())
+        return greatest->value == exponential->x;
     }
     return false;
   }
@@ -563,12 +559,14 @@ class Fuser {
       for (GroupId& before : g.predecessors) before = now(before);
       make_unique(g.predecessors);
       if (g.kind != FusionGroup::Kind::kLoops || overwrites_inputs(g)) continue;
-      std::vector<GroupId> near = g.predecessors;
-      std::sort(near.begin(), near.end(), [&](GroupId a, GroupId b) {
-        return std::pair(result_.groups[a].level, a) > std::pair(result_.groups[b].level, b);
-      });
       // All the others have to lie on lower levels than the one that it joins.
-      if (!near.empty() && merge(GroupId(i), near.front())) merged_into_[GroupId(i)] = near.front();
+      const auto last =
+          std::max_element(g.predecessors.begin(), g.predecessors.end(), [&](GroupId a, GroupId b) {
+            return std::pair(result_.groups[a].level, a) < std::pair(result_.groups[b].level, b);
+          });
+      if (last == g.predecessors.end()) continue;
+      const GroupId into = *last;
+      if (merge(GroupId(i), into)) merged_into_[GroupId(i)] = into;
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "schedule/expr_cost.h"
 #include "schedule/match_loops.h"
+#include "schedule/shifted_exponential.h"
 
 namespace litz {
 namespace {
@@ -172,11 +173,10 @@ class Inliner {
   // exp(x - m), where m is one of few numbers and x many elements for each: the sum of the
   // exponentials goes along with the maximum then, and who else needs them reads x in their place.
   bool is_exponential_of_few_long_rows(const Pointwise& op) const {
-    if (!options_.online_sums || op.value.op() != ExprOp::kExp) return false;
-    const Expr difference = op.value.operands()[0];
-    if (difference.op() != ExprOp::kSub) return false;
-    const Expr x = difference.operands()[0];
-    const Expr m = difference.operands()[1];
+    const std::optional<ShiftedExponential> exponential = shifted_exponential(op.value);
+    if (!options_.online_sums || !exponential || exponential->of_finite) return false;
+    const Expr x = exponential->x;
+    const Expr m = exponential->shift;
     if (x.op() != ExprOp::kLoad || m.op() != ExprOp::kLoad || !x.operands().empty()) return false;
     IndexContext& context = program_.indices();
     const Index rows = product(context, program_.buffer(m.buffer()).sizes);

@@ -4,37 +4,25 @@
 #include <limits>
 #include <vector>
 
+#include "schedule/shifted_exponential.h"
+
 namespace litz {
 namespace {
 
-bool is_infinity_test_of(Expr e, Expr operand) {
-  return e.op() == ExprOp::kIsInf && e.operands()[0] == operand;
-}
-
-bool is_zero(Expr e) { return e.op() == ExprOp::kConstant && e.scalar().real == 0; }
-
-// Of the sum's value exp(x - m) or exp(x - (isinf(m) ? 0 : m)): what m is in the kernel.
+// What m is in the kernel, if the sum is of exp(x - m) and m the greatest x.
 std::optional<OnlineSum> online_sum(const Kernel& kernel, const KernelReduction& sum) {
   const DType dtype = sum.value.dtype();
   if (sum.kind != ReductionKind::kSum || sum.running ||
-      (dtype != DType::kFloat32 && dtype != DType::kFloat64) || sum.value.op() != ExprOp::kExp)
+      (dtype != DType::kFloat32 && dtype != DType::kFloat64))
     return std::nullopt;
-  const Expr difference = sum.value.operands()[0];
-  if (difference.op() != ExprOp::kSub) return std::nullopt;
-  Expr shift = difference.operands()[1];
-  OnlineSum online;
-  if (shift.op() == ExprOp::kWhere && is_zero(shift.operands()[1]) &&
-      is_infinity_test_of(shift.operands()[0], shift.operands()[2])) {
-    online.of_finite = true;
-    shift = shift.operands()[2];
-  }
-  if (shift.op() != ExprOp::kReduced) return std::nullopt;
-  online.greatest = shift.number();
-  const KernelReduction& greatest = kernel.reductions[online.greatest];
+  const std::optional<ShiftedExponential> exponential = shifted_exponential(sum.value);
+  if (!exponential || exponential->shift.op() != ExprOp::kReduced) return std::nullopt;
+  const uint32_t number = exponential->shift.number();
+  const KernelReduction& greatest = kernel.reductions[number];
   if (greatest.kind != ReductionKind::kMax || greatest.running ||
-      greatest.value != difference.operands()[0] || greatest.stage + 1 != sum.stage)
+      greatest.value != exponential->x || greatest.stage + 1 != sum.stage)
     return std::nullopt;
-  return online;
+  return OnlineSum{number, exponential->of_finite};
 }
 
 bool has_inner_stores(const Kernel& kernel, uint32_t stage) {
@@ -51,7 +39,7 @@ bool drop_stage(Kernel& kernel, uint32_t stage) {
     if (r.stage == stage) {
       r.online = online_sum(kernel, r);
       if (!r.online) return false;
-      r.value = r.value.operands()[0].operands()[0];
+      r.value = shifted_exponential(r.value)->x;
     }
     --r.stage;
   }

@@ -153,13 +153,7 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
   const int bytes = is_bool() ? mask_bytes_ : static_cast<int>(size_of(dtype_));
   if (is_online()) return accumulate_exponential(body, suffix, value);
   if (!is_arg()) {
-    std::string updated = combine(acc, value, lanes_);
-    if (!body.valid_lanes().empty()) {
-      const std::string valid =
-          prelude_->first_lanes(bytes, lanes_) + "(" + body.valid_lanes() + ")";
-      updated = prelude_->select() + "(" + valid + ", " + updated + ", " + acc + ")";
-    }
-    body.out().line(acc + " = " + updated + ";");
+    update(body, acc, combine(acc, value, lanes_), bytes);
     return;
   }
   const std::string pos = companion(suffix);
@@ -188,6 +182,16 @@ void Accumulator::accumulate(CppBody& body, const std::string& suffix) {
                   ", " + pos + ");");
 }
 
+// Sets the variable, in a tail only the lanes that are there.
+void Accumulator::update(CppBody& body, const std::string& variable, std::string updated,
+                         int bytes) {
+  if (!body.valid_lanes().empty()) {
+    const std::string valid = prelude_->first_lanes(bytes, lanes_) + "(" + body.valid_lanes() + ")";
+    updated = prelude_->select() + "(" + valid + ", " + updated + ", " + variable + ")";
+  }
+  body.out().line(variable + " = " + updated + ";");
+}
+
 void Accumulator::accumulate_exponential(CppBody& body, const std::string& suffix,
                                          const std::string& value) {
   const std::string sum = name(suffix);
@@ -196,16 +200,7 @@ void Accumulator::accumulate_exponential(CppBody& body, const std::string& suffi
   const std::string scale = body.fresh("e");
   const std::string grows = body.fresh("m");
   const std::string one = cpp_float_literal(1, dtype_ == DType::kFloat64);
-  const auto keep = [&](const std::string& variable, const std::string& updated) {
-    if (body.valid_lanes().empty()) {
-      body.out().line(variable + " = " + updated + ";");
-      return;
-    }
-    const int bytes = static_cast<int>(size_of(dtype_));
-    body.out().line(variable + " = " + prelude_->select() + "(" +
-                    prelude_->first_lanes(bytes, lanes_) + "(" + body.valid_lanes() + "), " +
-                    updated + ", " + variable + ");");
-  };
+  const int bytes = static_cast<int>(size_of(dtype_));
   const auto call = [&](PreludeFn fn, const std::string& arguments) {
     return prelude_->function(fn, dtype_, lanes_) + "(" + arguments + ")";
   };
@@ -213,14 +208,15 @@ void Accumulator::accumulate_exponential(CppBody& body, const std::string& suffi
       "const " + type + " " + scale + " = " +
       exponential(call(PreludeFn::kNeg, call(PreludeFn::kAbs, value + " - " + top)), lanes_) + ";");
   body.out().line("const " +
-                  (lanes_ == 1 ? std::string("bool")
-                               : prelude_->type_mask(static_cast<int>(size_of(dtype_)), lanes_)) +
-                  " " + grows + " = " + value + " > " + top + ";");
+                  (lanes_ == 1 ? std::string("bool") : prelude_->type_mask(bytes, lanes_)) + " " +
+                  grows + " = " + value + " > " + top + ";");
   const std::string grown = sum + " * " + scale + " + " + one;
   const std::string added = sum + " + " + scale;
-  keep(sum, lanes_ == 1 ? grows + " ? " + grown + " : " + added
-                        : prelude_->select() + "(" + grows + ", " + grown + ", " + added + ")");
-  keep(top, call(PreludeFn::kMax, top + ", " + value));
+  update(body, sum,
+         lanes_ == 1 ? grows + " ? " + grown + " : " + added
+                     : prelude_->select() + "(" + grows + ", " + grown + ", " + added + ")",
+         bytes);
+  update(body, top, call(PreludeFn::kMax, top + ", " + value), bytes);
 }
 
 void Accumulator::settle(IndentedBuffer& out, const std::string& sum, const std::string& greatest) {

@@ -83,6 +83,7 @@ class Accumulator {
   std::string start(int lanes);
   std::string vector_type();
   std::string vector_or_scalar_type();
+  void update(CppBody& body, const std::string& variable, std::string updated, int bytes);
   void accumulate_exponential(CppBody& body, const std::string& suffix, const std::string& value);
   std::string update_array(CppBody& body, const std::string& suffix, const std::string& element,
                            const std::string& value, const std::string& position);
