@@ -20,6 +20,7 @@ constexpr int64_t kOnlineTile =
     2048;  // ... of one with online sums, which wait for each other's maximum
 constexpr int64_t kPersistent = 16384;  // ... of one that holds whole rows
 constexpr int kWarpElements = 32 * 16;  // that one warp takes
+constexpr int kLoneWarpElements = 32 * 4;    // ... of a program beside which there are few others
 constexpr int kMostWarps = 16;
 constexpr int kSpreadRow = 4096;            // a row of so many words has twice as many warps
 constexpr int kCheapWork = 6;               // of an operation that is no function
@@ -225,6 +226,9 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
   const bool spread = online || (plan.columns >= kSpreadRow && whole <= kPersistent &&
                                  plan.splits == 1 && has_one_row(analysis, program));
   plan.warps = warps_for(int64_t{plan.rows} * plan.columns * (spread ? 2 : 1), most_warps);
+  // Programs that have a multiprocessor to themselves take all of it that they can use.
+  if (plan.persistent && plan.rows == 1 && rows_known && rows < kFewPrograms)
+    plan.warps = std::clamp(plan.columns / kLoneWarpElements, plan.warps, most_warps);
   return plan;
 }
 
