@@ -18,9 +18,9 @@ constexpr int64_t kTile = 4096;          // elements of a tile with inner loops
 constexpr int64_t kColumnTile = 2048;    // ... of one whose rows are neighbours in memory
 constexpr int64_t kOnlineTile =
     2048;  // ... of one with online sums, which wait for each other's maximum
-constexpr int64_t kPersistent = 16384;  // ... of one that holds whole rows
-constexpr int kWarpElements = 32 * 16;  // that one warp takes
-constexpr int kLoneWarpElements = 32 * 4;    // ... of a program beside which there are few others
+constexpr int64_t kPersistent = 16384;     // ... of one that holds whole rows
+constexpr int kWarpElements = 32 * 16;     // that one warp takes
+constexpr int kLoneWarpElements = 32 * 4;  // ... of a program beside which there are few others
 constexpr int kMostWarps = 16;
 constexpr int kSpreadRow = 4096;            // a row of so many words has twice as many warps
 constexpr int kCheapWork = 6;               // of an operation that is no function

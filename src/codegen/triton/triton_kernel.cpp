@@ -1,6 +1,7 @@
 #include "codegen/triton/triton_kernel.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -39,14 +40,16 @@ bool may_share(const Plan& plan, BufferId a, BufferId b) {
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude)
+  // As the heuristics say where `tile` is null.
+  KernelPrinter(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude,
+                const TilePlan* tile = nullptr)
       : memory_(plan),
         program_(*plan.program),
         kernel_(kernel),
         prelude_(prelude),
         analysis_(kernel),
         arguments_(program_),
-        plan_(plan_tile(analysis_, program_)),
+        plan_(tile != nullptr ? *tile : plan_tile(analysis_, program_)),
         body_(analysis_, prelude, arguments_, plan_.narrow) {
     for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
     for (size_t i = 0; i < kernel.inner.size(); ++i) inner_.push_back(kernel.outer.size() + i);
@@ -60,8 +63,11 @@ class KernelPrinter {
     return !inner_.empty() && !plan_.persistent && kernel_.num_stages > 1;
   }
 
+  std::vector<TilePlan> other_tiles() { return litz::other_tiles(analysis_, plan_); }
+
   TritonKernel print() {
     TritonKernel kernel;
+    kernel.tile = to_string(plan_);
     std::vector<std::string> bodies;
     if (plan_.turned_loop != SIZE_MAX) {
       kernel.functions.push_back({"", print_square(), 1, plan_.warps});
@@ -800,13 +806,30 @@ std::string triton_refusal(const Program& program, const Kernel& kernel) {
   return "";
 }
 
+namespace {
+
+// What is printed in the end: with online sums where rows do not stay in registers.
+std::optional<Kernel> with_fewer_passes(const Plan& plan, const Kernel& kernel,
+                                        TritonPrelude& prelude) {
+  if (!KernelPrinter(plan, kernel, prelude).reads_rows_again()) return std::nullopt;
+  return with_online_sums(kernel);
+}
+
+}  // namespace
+
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude) {
-  KernelPrinter printer(plan, kernel, prelude);
-  if (printer.reads_rows_again()) {
-    if (const std::optional<Kernel> online = with_online_sums(kernel))
-      return KernelPrinter(plan, *online, prelude).print();
-  }
-  return printer.print();
+  const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
+  return KernelPrinter(plan, online ? *online : kernel, prelude).print();
+}
+
+std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
+                                                TritonPrelude& prelude) {
+  const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
+  const Kernel& printed = online ? *online : kernel;
+  std::vector<TritonKernel> variants;
+  for (const TilePlan& tile : KernelPrinter(plan, printed, prelude).other_tiles())
+    variants.push_back(KernelPrinter(plan, printed, prelude, &tile).print());
+  return variants;
 }
 
 }  // namespace litz
