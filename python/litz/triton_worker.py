@@ -9,7 +9,8 @@ message is a list of byte strings: their number, then each with its length in fr
                         each function: name, types of its arguments, numbers of the arguments that
                         are multiples of 16, warps, stages, "1" where its checks must stay
     the worker          for each function: cubin (empty where there is none), bytes of shared memory,
-                        threads, arguments that Triton adds behind the function's own, what went wrong
+                        threads, arguments that Triton adds behind the function's own, bytes of
+                        memory for each program that the first of these points to, what went wrong
 
 Functions are compiled in child processes, forked once Triton is imported, so that a crash is one
 function's.
@@ -142,8 +143,6 @@ def compile_function(arch: int, text: str, function: Fields) -> Fields:
         compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
         metadata = compiled.metadata
         cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
-    if getattr(metadata, "global_scratch_size", 0):
-        raise ValueError("it needs memory of its own, which there is none of")
     # Newer versions of Triton add pointers behind the arguments.
     entry = re.search(rf"\.entry\s+{re.escape(name)}\s*\((.*?)\)", ptx, re.DOTALL)
     if entry is None:
@@ -156,12 +155,13 @@ def compile_function(arch: int, text: str, function: Fields) -> Fields:
         str(metadata.shared).encode(),
         str(metadata.num_warps * 32).encode(),
         str(added).encode(),
+        str(getattr(metadata, "global_scratch_size", 0) or 0).encode(),
         b"",
     ]
 
 
 def _failure(message: str) -> Fields:
-    return [b"", b"0", b"0", b"0", message.encode()]
+    return [b"", b"0", b"0", b"0", b"0", message.encode()]
 
 
 # ---- processes ----

@@ -167,7 +167,6 @@ class Compilation {
     ArtifactCache cache = open_cache();
     const std::string& arch = paths_.device.arch;
     std::string reason;  // why it is not Triton
-    std::optional<Program> program;
     if (wants_triton()) {
       const CacheKey key = timings_.measure("key", [&] {
         return make_key(target, compiler->identity(), "triton",
@@ -175,7 +174,7 @@ class Compilation {
       });
       if (find_in_cache(cache, key)) return std::move(result_);
       triton_compiler(paths_.triton).start();
-      const Plan plan = schedule(program.emplace(lower()), KernelDialect::kTriton);
+      const Plan plan = schedule(lower(KernelDialect::kTriton), KernelDialect::kTriton);
       const Result<CppSources> sources = compile_triton(plan, target, &reason);
       if (sources)
         return build_for_device(*compiler, target, cache, key, plan, *sources, "triton", "");
@@ -188,9 +187,8 @@ class Compilation {
       return make_key(target, compiler->identity(), "cuda", device_text() + " " + nvrtc->version());
     });
     if (find_in_cache(cache, key)) return std::move(result_);
-    // What Triton cannot say is scheduled anew: a plan is for one dialect.
-    if (!program) program = lower();
-    const Plan plan = schedule(*program, KernelDialect::kThreads);
+    // What Triton cannot say is lowered and scheduled anew: both are for one dialect.
+    const Plan plan = schedule(lower(KernelDialect::kThreads), KernelDialect::kThreads);
     const SimtProgram cuda = timings_.measure("print", [&] { return print_cuda_program(plan); });
     if (trace_.enabled()) trace_.write(kDeviceSource, cuda.text);
     const Nvrtc::Image image = timings_.measure("compile kernels", [&] {
@@ -265,7 +263,8 @@ class Compilation {
       const std::vector<TritonCompiler::Image>& compiled) {
     std::vector<TritonImage> images;
     for (const TritonCompiler::Image& image : compiled)
-      images.push_back({image.cubin, image.shared_bytes, image.threads, image.added_arguments});
+      images.push_back({image.cubin, image.shared_bytes, image.threads, image.added_arguments,
+                        image.scratch_bytes});
     return images;
   }
 
@@ -377,10 +376,11 @@ class Compilation {
 
   // ---- stages, in order ----
 
-  Program lower() {
+  Program lower(KernelDialect dialect = KernelDialect::kCpp) {
     Graph graph = run_passes();
-    LoweringResult lowered =
-        timings_.measure("lower", [&] { return lower_graph(graph, lowering_options(options_)); });
+    LoweringResult lowered = timings_.measure("lower", [&] {
+      return lower_graph(graph, lowering_options(options_, dialect, paths_.device));
+    });
     fallbacks_ = std::move(lowered.fallbacks);
     if (trace_.enabled()) trace_.write("program.litz", to_string(lowered.program));
     if (options_.verify) verify_program(lowered.program);

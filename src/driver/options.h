@@ -63,6 +63,8 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "measure Triton kernels with several tiles on the device, and take the fastest")              \
   X(autotune_seconds, double, 30.0, false, "LITZ_AUTOTUNE_SECONDS", between(0, 1e6),              \
     "seconds that measuring the kernels of a graph may take")                                     \
+  X(matrix_products, bool, true, true, "LITZ_MATRIX_PRODUCTS", kAny,                              \
+    "let Triton kernels compute products of half floats, with what reads them, where that pays")  \
   X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                            \
     "compute cheap values where they are used")                                                   \
   X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                    \

@@ -9,8 +9,21 @@
 
 namespace litz {
 
-LoweringOptions lowering_options(const Options& options) {
+namespace {
+
+// Their Triton kernels load tiles by tensor descriptors, which Hopper and what follows has.
+bool has_product_kernels(const Options& options, KernelDialect dialect,
+                         const DeviceTarget& device) {
+  if (dialect != KernelDialect::kTriton || !options.matrix_products) return false;
+  return device.arch.starts_with("sm_") && std::stoi("0" + device.arch.substr(3)) >= 90;
+}
+
+}  // namespace
+
+LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
+                                 const DeviceTarget& device) {
   LoweringOptions lowering;
+  lowering.matrix_products = has_product_kernels(options, dialect, device);
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);
   return lowering;
@@ -30,6 +43,7 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
     schedule.online_sums = true;
   }
   if (dialect == KernelDialect::kTriton) schedule.column_sums = triton_column_sums();
+  schedule.matrix_products = has_product_kernels(options, dialect, device);
   return schedule;
 }
 

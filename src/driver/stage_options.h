@@ -10,10 +10,11 @@
 
 namespace litz {
 
-LoweringOptions lowering_options(const Options& options);
-
 // What kernels are written in: C++ for a CPU, CUDA C++ or what a backend has like it, Triton.
 enum class KernelDialect : uint8_t { kCpp, kThreads, kTriton };
+LoweringOptions lowering_options(const Options& options,
+                                 KernelDialect dialect = KernelDialect::kCpp,
+                                 const DeviceTarget& device = {});
 ScheduleOptions schedule_options(const Options& options,
                                  KernelDialect dialect = KernelDialect::kCpp,
                                  const DeviceTarget& device = {});

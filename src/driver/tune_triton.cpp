@@ -75,11 +75,13 @@ class LoadedProgram {
       const TritonFunction& function = k.printed.functions[i];
       const TritonImage& image = images_[k.first + i];
       if (numbers_[k.first + i] < 0 || !function.programs.is_constant()) return std::nullopt;
-      run.launches.push_back({numbers_[k.first + i],
-                              {function.programs.constant(), function.splits, 1},
-                              image.threads,
-                              image.shared_bytes,
-                              image.added_arguments});
+      run.launches.push_back(
+          {numbers_[k.first + i],
+           {function.programs.constant(), function.splits, 1},
+           image.threads,
+           image.shared_bytes,
+           image.added_arguments,
+           image.scratch_bytes * function.programs.constant() * function.splits});
     }
     return run;
   }

@@ -40,6 +40,8 @@ struct LoweringResult {
 struct LoweringOptions {
   bool fallback_everything = false;       // every op as a library call: for bisecting
   std::vector<std::string> fallback_ops;  // these ops as library calls ("aten::sum")
+  // The dialect has kernels for matrix products (schedule/matrix_product.h).
+  bool matrix_products = false;
 };
 
 // Throws UserError on a graph that cannot run at all (an input of a layout that no op accepts is

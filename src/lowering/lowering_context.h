@@ -68,9 +68,12 @@ class LoweringContext {
   // Lowers a matrix product that had better be more or other than the library's call.
   bool lower_product(NodeId id);
   bool multiply_vector(NodeId id);
+  bool compute_product(NodeId id);
+  static void set_product(OpCall& call, const TensorValue& left, const TensorValue& right);
   bool apply_activation(NodeId id);
   bool add_bias_apart(NodeId id);
   std::optional<NodeId> only_activation(Value value) const;
+  bool feeds_one_elementwise(Value value) const;
   bool feeds_kernels(Value value) const;
   BufferId multiply(NodeId id, std::string_view op, std::string_view schema,
                     std::initializer_list<std::string_view> names,

@@ -91,12 +91,15 @@ std::string KernelTimer::run_once(DeviceModule& module, const TimedRun& run, dou
   for (CudaAddress& pointer : pointers) arguments.push_back(&pointer);
   for (int64_t& integer : integers) arguments.push_back(&integer);
   void* none = nullptr;
+  CudaAddress own = next;
   const size_t given = arguments.size();
 
   CudaStatus status = driver_->fill(flushed_, 0, static_cast<size_t>(flushed_bytes_), stream_);
   if (status == 0) status = driver_->event_record(start_, stream_);
   for (const TimedRun::Launch& launch : run.launches) {
-    arguments.resize(given + static_cast<size_t>(launch.null_arguments), &none);
+    arguments.resize(given);
+    arguments.resize(given + static_cast<size_t>(launch.more_arguments), &none);
+    if (launch.own_bytes > 0 && launch.more_arguments > 0) arguments[given] = &own;
     std::string message;
     if (status == 0 && module.launch(launch.kernel, launch.grid, launch.threads,
                                      launch.shared_bytes, arguments.data(), stream_, &message) != 0)
@@ -115,6 +118,9 @@ Result<double> KernelTimer::seconds(DeviceModule& module, const TimedRun& run) {
   if (scope.status() != 0) return Unsupported{driver_->describe(scope.status())};
   int64_t bytes = 0;
   for (int64_t each : run.memory_bytes) bytes += aligned(each);
+  int64_t own = 0;
+  for (const TimedRun::Launch& launch : run.launches) own = std::max(own, launch.own_bytes);
+  bytes += own;
   std::string fault = reserve(bytes);
   double once = 0;
   for (int warmup = 0; warmup < 2 && fault.empty(); ++warmup) fault = run_once(module, run, &once);

@@ -11,14 +11,16 @@
 
 namespace litz {
 
-// Launches one after the other with the same arguments: pointers, integers, and null pointers.
+// Launches one after the other with the same arguments: pointers and integers, and for each some
+// pointers more, which are null but for memory of its own.
 struct TimedRun {
   struct Launch {
     int32_t kernel = 0;  // of the module
     int64_t grid[3] = {1, 1, 1};
     int32_t threads = 0;
     int64_t shared_bytes = 0;
-    int32_t null_arguments = 0;
+    int32_t more_arguments = 0;  // pointers: the first to memory of its own, if it needs any
+    int64_t own_bytes = 0;
   };
   std::vector<Launch> launches;
   std::vector<int64_t> memory_bytes;  // of what each pointer points to

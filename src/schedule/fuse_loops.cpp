@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "schedule/expr_cost.h"
+#include "schedule/matrix_product.h"
 #include "schedule/shifted_exponential.h"
 
 namespace litz {
@@ -50,6 +51,7 @@ struct GroupState {
   std::unordered_set<BufferId>
       scattered_reads;  // buffers read at more than one position, or at runtime positions
   bool has_consumers = false;
+  bool is_product = false;  // its first member is a matrix product, which stays one
 };
 
 std::vector<Index> rewrite_all(Substitution& substitution, std::span<const Index> expressions) {
@@ -121,6 +123,7 @@ class Fuser {
     Loops loops;
     BufferId output;
     bool reduction = false;
+    bool product = false;  // a matrix product of the dialect's own kind
     int nodes = 0;
     std::vector<Access> accesses;
     std::vector<GroupId> producers;  // each once
@@ -152,6 +155,7 @@ class Fuser {
     Candidate c;
     c.id = id;
     Expr value;
+    c.product = options_.matrix_products && matrix_product(operation).has_value();
     if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
       c.loops.outer = op->loops.variables;
       c.output = op->output;
@@ -225,6 +229,7 @@ class Fuser {
     }
     const GroupId group =
         new_group(FusionGroup::Kind::kLoops, c.loops.outer, c.loops.inner, c.producers);
+    states_[group].is_product = c.product;
     add_member(group, c, own_variables(c));
   }
 
@@ -288,6 +293,7 @@ class Fuser {
     reason->clear();
     const FusionGroup& g = result_.groups[group];
     if (g.kind != FusionGroup::Kind::kLoops) return false;
+    if (c.product || (states_[group].is_product && !is_behind_product(group, c))) return false;
     if (g.members.size() >= kMaxMembers ||
         states_[group].nodes + c.nodes > options_.max_kernel_nodes) {
       *reason = "the kernel is large enough already";
@@ -315,6 +321,22 @@ class Fuser {
     add_predecessors(group, c.producers);
     add_member(group, c, std::move(*mapping));
     return true;
+  }
+
+  // Reads elements of the product, or what others made of them, once for each element.
+  bool is_behind_product(GroupId group, const Candidate& c) const {
+    const std::vector<Index>& loops = result_.groups[group].outer;
+    return !c.reduction && c.loops.outer.size() >= 1 &&
+           count_of(c.loops.outer) == count_of(loops) &&
+           std::any_of(c.accesses.begin(), c.accesses.end(), [&](const Access& access) {
+             return states_[group].written.contains(access.buffer);
+           });
+  }
+
+  Index count_of(const std::vector<Index>& variables) const {
+    Index all = context_.constant(1);
+    for (Index v : variables) all = all * (v.is_symbol() ? v.extent() : context_.constant(1));
+    return all;
   }
 
   bool order_allows(GroupId group, const Candidate& c) const {
@@ -498,14 +520,9 @@ class Fuser {
           return written != states_[group].written.end() && !written->second.full;
         });
     if (!needs_result || (options_.online_sums && is_online_sum(group, c))) return false;
-    const auto count = [&](const std::vector<Index>& variables) {
-      Index all = context_.constant(1);
-      for (Index v : variables) all = all * (v.is_symbol() ? v.extent() : context_.constant(1));
-      return all;
-    };
-    const Index row = count(g.inner);
+    const Index row = count_of(g.inner);
     if (row.range().lo > kMaxRowElements) return true;
-    return row.range().lo >= options_.long_row && count(g.outer).range().hi <= options_.few_rows;
+    return row.range().lo >= options_.long_row && count_of(g.outer).range().hi <= options_.few_rows;
   }
 
   // The sum of exp(x - m) over the loops in which the group finds the maximum m of x.

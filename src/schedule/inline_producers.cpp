@@ -6,6 +6,7 @@
 
 #include "schedule/expr_cost.h"
 #include "schedule/match_loops.h"
+#include "schedule/matrix_product.h"
 #include "schedule/shifted_exponential.h"
 
 namespace litz {
@@ -207,6 +208,7 @@ class Inliner {
 
   void rewrite(OperationId id) {
     Operation& operation = program_.operations()[id];
+    if (options_.matrix_products && matrix_product(operation)) return;
     for (Expr* root : roots(operation)) {
       int nodes = 0;
       bool any = false;

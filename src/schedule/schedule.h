@@ -31,6 +31,8 @@ struct ScheduleOptions {
   int64_t long_row = 64 * 1024;
   // Kernels take the sum of exp(x - m) along with the maximum m (codegen/common/online_sums.h).
   bool online_sums = false;
+  // Matrix products that are reductions are kernels of their own kind (schedule/matrix_product.h).
+  bool matrix_products = false;
   // Kernels of rows that sum up columns as well, where the dialect has them.
   ColumnSumLimits column_sums;
 };

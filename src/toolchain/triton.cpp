@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxErrors = 2000;  // bytes of what the process said last
-constexpr size_t kAnswerFields = 5;  // for each function
+constexpr size_t kAnswerFields = 6;  // for each function
 
 void put(std::string& message, const std::string& field) {
   const auto size = static_cast<uint32_t>(field.size());
@@ -306,9 +306,10 @@ Result<std::vector<TritonCompiler::Image>> TritonCompiler::compile_each(
   std::vector<Image> images;
   for (size_t i = 0; i < functions.size(); ++i) {
     std::string* fields = &answer[i * kAnswerFields];
-    if (fields[0].empty() && fields[4].empty()) fields[4] = "there is no code";
+    if (fields[0].empty() && fields[5].empty()) fields[5] = "there is no code";
     images.push_back({std::move(fields[0]), number(fields[1]), static_cast<int>(number(fields[2])),
-                      static_cast<int>(number(fields[3])), std::move(fields[4])});
+                      static_cast<int>(number(fields[3])), number(fields[4]),
+                      std::move(fields[5])});
   }
   return images;
 }

@@ -40,8 +40,9 @@ class TritonCompiler {
     std::string cubin;
     int64_t shared_bytes = 0;
     int threads = 0;
-    int added_arguments = 0;  // pointers that Triton wants behind the function's own arguments
-    std::string fault;        // why there is no code; empty where there is
+    int added_arguments = 0;    // pointers that Triton wants behind the function's own arguments
+    int64_t scratch_bytes = 0;  // of memory for each program, which the first of these points to
+    std::string fault;          // why there is no code; empty where there is
   };
 
   // Starts the process, without waiting for it, so that it is ready when it is needed.

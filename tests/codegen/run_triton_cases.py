@@ -157,6 +157,26 @@ LARGE = {
 }""",
         lambda x: rows_and_columns(x),
     ),
+    "product with gelu": (
+        """graph(%x: f16[1100, 72] device(cuda:0), %w: f16[72, 1000]{1, 72} device(cuda:0), %b: f16[1000] device(cuda:0)) {
+  %y: f16[1100, 1000] device(cuda:0) = aten::addmm(%b, %x, %w)
+  %z: f16[1100, 1000] device(cuda:0) = aten::gelu(%y)
+  return (%z)
+}""",
+        lambda x, w, b: product_with_gelu(x, w, b),
+    ),
+    "product with a residual": (
+        """graph(%x: f16[8, 136, 200] device(cuda:0), %w: f16[200, 1032] device(cuda:0), %r: f16[8, 136, 1032] device(cuda:0)) {
+  %v: f16[1088, 200] device(cuda:0) = aten::view(%x, [1088, 200])
+  %y: f16[1088, 1032] device(cuda:0) = aten::mm(%v, %w)
+  %u: f16[8, 136, 1032] device(cuda:0) = aten::view(%y, [8, 136, 1032])
+  %z: f16[8, 136, 1032] device(cuda:0) = aten::add.Tensor(%u, %r)
+  return (%z)
+}""",
+        lambda x, w, r: ((x.double() @ w.double()).to(x.dtype) + r,),
+        # Sums of integers are exact.
+        lambda x, w, r: [t.copy_((t * 2).round()) for t in (x, w, r)],
+    ),
     "squares": (
         """graph(%x: f32[3, 70, 130], %y: f32[3, 130, 70]) {
   %t: f32[3, 130, 70] = aten::permute(%x, [0, 2, 1])
@@ -182,6 +202,11 @@ def put_special_values(x):
     x[7, 7], x[7, 8] = largest, -largest
     x[8, :19999] = -inf
     x[9] = x[9] * 1000
+
+
+def product_with_gelu(x, w, b):
+    y = (x.double() @ w.double() + b.double()).to(x.dtype).double()
+    return ((y * (1 + (y * 0.5**0.5).erf()) / 2).to(x.dtype),)
 
 
 def first_of(x, values):
@@ -410,9 +435,12 @@ class Interpreter:
     def _shaped(self, case: dict, inputs: dict) -> list:
         """The inputs as tensors that share their memory, changed as the case says."""
         graph, _, *change = LARGE[case["case"].partition(": ")[2]]
-        sizes = re.findall(r"\[([\d, ]*)\]", graph[: graph.index(")")])
+        parameters = re.findall(r"\[([\d, ]*)\](?:\{([\d, ]*)\})?", graph[: graph.index("{\n")])
         data = [inputs[i] for i in sorted(inputs)]
-        shaped = [x.view([int(n) for n in s.split(",")]) for x, s in zip(data, sizes, strict=True)]
+        shaped = []
+        for x, (sizes, strides) in zip(data, parameters, strict=True):
+            shape = [int(n) for n in sizes.split(",")]
+            shaped.append(x.as_strided(shape, [int(n) for n in strides.split(",")]) if strides else x.view(shape))
         for act in change:
             act(*shaped)
         return shaped

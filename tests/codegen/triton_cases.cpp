@@ -125,8 +125,11 @@ Json outputs_of(const Program& program) {
 }
 
 Json describe(const Case& test) {
-  const LoweringResult lowered = lower_graph(parse_graph(test.graph), LoweringOptions{});
+  LoweringOptions lowering;
+  lowering.matrix_products = true;
+  const LoweringResult lowered = lower_graph(parse_graph(test.graph), lowering);
   ScheduleOptions options;
+  options.matrix_products = true;
   options.column_sums = triton_column_sums();
   const Plan plan = schedule_program(std::make_shared<const Program>(lowered.program), options);
   Json entry = {{"case", test.name}};

@@ -15,10 +15,10 @@ def as_tuple(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-def trace(function, *devices, sizes=(4, 6)):
+def trace(function, *devices, sizes=(4, 6), dtype=torch.float32):
     """The graph of a function of one tensor on each of the devices."""
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        inputs = [torch.empty(sizes, device=device) for device in devices]
+        inputs = [torch.empty(sizes, device=device, dtype=dtype) for device in devices]
     with mode:
         gm = make_fx(lambda *args: as_tuple(function(*args)), tracing_mode="fake")(*inputs)
     return gm
@@ -32,9 +32,9 @@ def with_cuda(monkeypatch):
     monkeypatch.setattr(graph_compiler, "_warned", set())
 
 
-def compile_for_device(function, *devices, sizes=(4, 6), **options):
+def compile_for_device(function, *devices, sizes=(4, 6), dtype=torch.float32, **options):
     """What the compiler makes of it, and what the graph captures."""
-    builder, captured = read_graph(trace(function, *devices, sizes=sizes))
+    builder, captured = read_graph(trace(function, *devices, sizes=sizes, dtype=dtype))
     result = driver.compile_graph(builder, {"cache": False, **options})
     assert result.left_to_eager == ""
     return result, captured

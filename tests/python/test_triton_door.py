@@ -81,6 +81,21 @@ def test_rows_and_sums_of_their_columns_are_one_kernel(with_cuda):
     assert len(result.info["kernels"]) == 2
 
 
+def linear_with_gelu(x):
+    w = torch.ones(1024, 256, dtype=x.dtype, device=x.device)
+    return torch.nn.functional.gelu(x @ w.t())
+
+
+def test_a_product_of_half_floats_is_one_kernel_with_what_reads_it(with_cuda):
+    options = {"sizes": (4096, 256), "dtype": torch.float16, "verify": True}
+    result, _ = compile_for_device(linear_with_gelu, "cuda:0", **options)
+    assert result.warnings == ()
+    assert not result.info["library_calls"]
+    for fewer in ({"matrix_products": False}, {"gpu_dialect": "cuda"}):
+        result, _ = compile_for_device(linear_with_gelu, "cuda:0", **options, **fewer)
+        assert [call["op"] for call in result.info["library_calls"]] == ["aten::mm"]
+
+
 def test_what_goes_to_cuda_after_all_is_planned_for_it(with_cuda):
     def function(x):
         index = torch.zeros(4, 6, dtype=torch.int64, device=x.device)
@@ -103,7 +118,7 @@ def test_what_goes_to_cuda_after_all_is_planned_for_it(with_cuda):
         (f"reply(b'ready', b'{VERSION}'); time.sleep(60)", "it did not answer in time"),
         (
             f"reply(b'ready', b'{VERSION}'); sys.stdin.buffer.read(9); "
-            "reply(b'', b'0', b'0', b'0', b'PTXASError: spilled'); sys.stdin.buffer.read()",
+            "reply(b'', b'0', b'0', b'0', b'0', b'PTXASError: spilled'); sys.stdin.buffer.read()",
             "k0: PTXASError: spilled",
         ),
     ],
@@ -143,7 +158,7 @@ def test_a_function_that_crashes_its_compiler_leaves_the_others(tmp_path):
         90, 2, [(text, [b"good", *fields]), (crash, [b"good", *fields]), (text, [b"bad", *fields])] * 2
     )
     for good, crashed, bad in (answers[:3], answers[3:]):
-        assert good[0].startswith(b"\x7fELF") and good[4] == b""
+        assert good[0].startswith(b"\x7fELF") and good[-1] == b""
         assert int(good[2]) == 32
-        assert b"ended with SIGABRT" in crashed[4]
-        assert bad[0] == b"" and b"nothing" in bad[4]
+        assert b"ended with SIGABRT" in crashed[-1]
+        assert bad[0] == b"" and b"nothing" in bad[-1]

@@ -59,9 +59,14 @@ std::string launcher(const TritonProgram::Kernel& kernel, const std::vector<Trit
            ", 1};");
     h.line("if (*status != 0 || grid[0] <= 0) return;");
     std::string arguments = addresses;
-    if (image.added_arguments > 0) h.line("void* none = 0;");
-    for (int a = 0; a < image.added_arguments; ++a)
-      arguments += arguments.empty() ? "&none" : ", &none";
+    if (image.added_arguments > 0) {
+      h.line("void* none = 0;");
+      if (image.scratch_bytes > 0) h.line("void* own = scratch + " + text(offset) + ";");
+    }
+    for (int a = 0; a < image.added_arguments; ++a) {
+      arguments += arguments.empty() ? "&" : ", &";
+      arguments += a == 0 && image.scratch_bytes > 0 ? "own" : "none";
+    }
     h.line("void* arguments[] = {" + (arguments.empty() ? "0" : arguments) + "};");
     h.line("*status = host->launch(host->self, " + text(static_cast<int64_t>(kernel.first + i)) +
            ", grid, " + text(image.threads) + ", " + text(image.shared_bytes) + ", arguments);");
@@ -69,6 +74,21 @@ std::string launcher(const TritonProgram::Kernel& kernel, const std::vector<Trit
   }
   h.close();
   return h.text();
+}
+
+// Partial results, and behind them what one of the kernel's functions needs for itself.
+int64_t scratch_bytes(const TritonProgram::Kernel& kernel, const std::vector<TritonImage>& images) {
+  int64_t partials = 0;
+  for (const TritonKernel::Partial& p : kernel.printed.partials) partials += partial_bytes(p);
+  int64_t own = 0;
+  for (size_t i = 0; i < kernel.printed.functions.size(); ++i) {
+    const TritonFunction& function = kernel.printed.functions[i];
+    const int64_t each = images[kernel.first + i].scratch_bytes;
+    if (each == 0) continue;
+    LITZ_CHECK(function.programs.is_constant(), "memory for each of an unknown number of programs");
+    own = std::max(own, each * function.programs.constant() * function.splits);
+  }
+  return partials + own;
 }
 
 }  // namespace
@@ -89,9 +109,7 @@ CppSources print_triton_artifact(const Plan& plan, const TritonProgram& program,
   std::string launchers;
   for (const TritonProgram::Kernel& kernel : program.kernels) {
     launchers += launcher(kernel, images, prelude);
-    int64_t scratch = 0;
-    for (const TritonKernel::Partial& p : kernel.printed.partials) scratch += partial_bytes(p);
-    options.scratch_bytes = std::max(options.scratch_bytes, scratch);
+    options.scratch_bytes = std::max(options.scratch_bytes, scratch_bytes(kernel, images));
   }
   std::vector<KernelCall> calls;
   for (const TritonProgram::Call& call : program.calls)

@@ -14,7 +14,8 @@ struct TritonImage {
   std::string bytes;  // a cubin
   int64_t shared_bytes = 0;
   int threads = 0;
-  int added_arguments = 0;  // pointers that Triton wants behind the function's own arguments
+  int added_arguments = 0;    // pointers that Triton wants behind the function's own arguments
+  int64_t scratch_bytes = 0;  // for each program, that the first of these points to; 0: null
 };
 
 // `images` are those of the program's functions, for the architecture `target`.

@@ -282,7 +282,11 @@ TileValue TritonBody::compute(Expr e, size_t scope) {
         operands.push_back({value.text, operand.dtype(), value.literal});
         axes |= value.axes;
       }
-      const std::string expression = triton_expression(prelude_, e.op(), e.dtype(), operands);
+      const bool near_erf =
+          near_functions_ && e.op() == ExprOp::kErf && e.dtype() == DType::kFloat32;
+      const std::string expression = near_erf
+                                         ? prelude_.use("erf_near") + "(" + operands[0].text + ")"
+                                         : triton_expression(prelude_, e.op(), e.dtype(), operands);
       // Widening a half is nothing.
       if (expression == operands[0].text) return *find(e.operand(0));
       return define_in(scope, expression, axes);

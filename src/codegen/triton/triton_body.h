@@ -88,6 +88,8 @@ class TritonBody {
   void forget_loads(const std::vector<BufferId>& buffers);
   bool checks() const { return checks_; }
   // Says for a load what the cache should do with what it reads: "evict_last", or nothing.
+  // Functions may err by more than float32 rounds, where all that is stored is half floats.
+  void set_near_functions(bool near) { near_functions_ = near; }
   using Eviction = std::function<std::string(Expr load)>;
   void set_eviction(Eviction eviction) { eviction_ = std::move(eviction); }
 
@@ -123,6 +125,7 @@ class TritonBody {
   std::unordered_map<Index, TileValue> names_;
   LoopMask set_aside_ = 0;
   bool checks_ = false;
+  bool near_functions_ = false;
   Eviction eviction_;
   uint32_t next_ = 0;
 };

@@ -10,6 +10,7 @@
 #include "codegen/triton/tile_plan.h"
 #include "codegen/triton/triton_body.h"
 #include "codegen/triton/triton_ops.h"
+#include "codegen/triton/triton_product.h"
 #include "support/error.h"
 
 namespace litz {
@@ -111,33 +112,12 @@ class KernelPrinter {
     kernel.partials = partials_;
     for (size_t i = 0; i < bodies.size(); ++i) {
       kernel.text += i == 0 ? "" : "\n\n";
-      kernel.text += header(kernel, kernel.functions[i]) + bodies[i];
+      kernel.text += triton_header(kernel, kernel.functions[i], plan_.narrow) + bodies[i];
     }
     return kernel;
   }
 
  private:
-  std::string header(const TritonKernel& kernel, const TritonFunction& function) const {
-    std::string parameters;
-    const auto add = [&](const char* stem, size_t count) {
-      for (size_t i = 0; i < count; ++i)
-        parameters +=
-            (parameters.empty() ? "" : ", ") + std::string(stem) + text(static_cast<int64_t>(i));
-    };
-    add("s", kernel.partials.size());
-    add("p", kernel.buffers.size());
-    add("n", kernel.symbols.size());
-    std::string lines = "@triton.jit\ndef " + std::string(kTritonKernelName) + function.suffix +
-                        "(" + parameters + "):\n";
-    if (plan_.narrow) {
-      for (size_t i = 0; i < kernel.symbols.size(); ++i) {
-        const std::string name = "n" + text(static_cast<int64_t>(i));
-        lines += "    " + name + " = " + name + ".to(tl.int32)\n";
-      }
-    }
-    return lines;
-  }
-
   Index constant(int64_t value) const { return program_.indices().constant(value); }
 
   Index count(const std::vector<size_t>& loops) const {
@@ -833,6 +813,27 @@ class KernelPrinter {
 
 }  // namespace
 
+std::string triton_header(const TritonKernel& kernel, const TritonFunction& function, bool narrow) {
+  std::string parameters;
+  const auto add = [&](const char* stem, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+      parameters +=
+          (parameters.empty() ? "" : ", ") + std::string(stem) + text(static_cast<int64_t>(i));
+  };
+  add("s", kernel.partials.size());
+  add("p", kernel.buffers.size());
+  add("n", kernel.symbols.size());
+  std::string lines = "@triton.jit\ndef " + std::string(kTritonKernelName) + function.suffix + "(" +
+                      parameters + "):\n";
+  if (narrow) {
+    for (size_t i = 0; i < kernel.symbols.size(); ++i) {
+      const std::string name = "n" + text(static_cast<int64_t>(i));
+      lines += "    " + name + " = " + name + ".to(tl.int32)\n";
+    }
+  }
+  return lines;
+}
+
 std::string triton_refusal(const Program& program, const Kernel& kernel) {
   for (const KernelStore& s : kernel.stores) {
     if (s.mode == StoreMode::kStore) continue;
@@ -858,15 +859,22 @@ std::optional<Kernel> with_fewer_passes(const Plan& plan, const Kernel& kernel,
 }  // namespace
 
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude) {
+  if (product_kernel(*plan.program, kernel))
+    return print_triton_product(plan, kernel, plan_product(kernel), prelude);
   const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
   return KernelPrinter(plan, online ? *online : kernel, prelude).print();
 }
 
 std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
                                                 TritonPrelude& prelude) {
+  std::vector<TritonKernel> variants;
+  if (product_kernel(*plan.program, kernel)) {
+    for (const ProductTile& tile : other_product_tiles(plan_product(kernel)))
+      variants.push_back(print_triton_product(plan, kernel, tile, prelude));
+    return variants;
+  }
   const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
   const Kernel& printed = online ? *online : kernel;
-  std::vector<TritonKernel> variants;
   for (const TilePlan& tile : KernelPrinter(plan, printed, prelude).other_tiles())
     variants.push_back(KernelPrinter(plan, printed, prelude, &tile).print());
   return variants;

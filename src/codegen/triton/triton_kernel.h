@@ -42,6 +42,9 @@ inline int64_t partial_bytes(const TritonKernel::Partial& partial) {
   return (partial.elements * size_of(partial.dtype) + 255) / 256 * 256;
 }
 
+// "@triton.jit" and the first lines of a function; `narrow`: sizes fit 32 bits.
+std::string triton_header(const TritonKernel& kernel, const TritonFunction& function, bool narrow);
+
 // Why the kernel cannot be printed as Triton; empty where it can.
 std::string triton_refusal(const Program& program, const Kernel& kernel);
 

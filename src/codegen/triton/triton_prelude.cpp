@@ -107,6 +107,17 @@ def merge_exp(s, g, t, h):
     m = tl.where((g >= h) | (g != g), g, h)
     return s * libdevice.exp(g - m) + t * libdevice.exp(h - m), m
 )"},
+    // Within 1.5e-7 (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26).
+    {"erf_near", "", R"(
+@triton.jit
+def erf_near(x):
+    z = tl.abs(x)
+    t = 1.0 / (1.0 + 0.3275911 * z)
+    p = 1.421413741 + t * (-1.453152027 + t * 1.061405429)
+    p = t * (0.254829592 + t * (-0.284496736 + t * p))
+    e = 1.0 - p * tl.exp2(z * z * -1.4426950408889634)
+    return tl.where(x < 0, -e, e)
+)"},
     // Of positions: the divisor is positive.
     {"floor_div_index", "", R"(
 @triton.jit
