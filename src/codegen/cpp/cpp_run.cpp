@@ -296,11 +296,12 @@ class RunPrinter {
       if (storage(id).kind == Storage::Kind::kOutput) allocate_output(id);
     }
     for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
-      if (const auto* kernel = std::get_if<KernelId>(&plan_.steps[step].v)) {
-        call_kernel(calls_[kernel->value], plan_.kernels[*kernel]);
-      } else {
-        call_library(std::get<OperationId>(plan_.steps[step].v));
+      for (KernelId kernel : kernels_of(plan_.steps[step])) {
+        if (!calls_[kernel.value].function.empty())
+          call_kernel(calls_[kernel.value], plan_.kernels[kernel]);
       }
+      if (const auto* operation = std::get_if<OperationId>(&plan_.steps[step].v))
+        call_library(*operation);
       for (uint32_t i : dying_after(step)) {
         const std::string name = tensor_name(BufferId(i));
         body_.line("host->release(host->self, &" + name + ");");

@@ -17,10 +17,12 @@ bool is_mutated_input(const Program& program, BufferId buffer);
 
 // How a kernel of the plan is called.
 struct KernelCall {
+  // Empty: the kernel is one of a KernelSet that the call of another one launches, too.
   std::string function;
   std::vector<BufferId> buffers;
   std::vector<Index> symbols;
   bool checks_values = false;
+  KernelId launched_with = {};  // where the function is empty: whose call it is
 };
 
 struct CppRun {

@@ -7,9 +7,11 @@
 // inputs give equal results.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/common/combined_launch.h"
 #include "codegen/cpp/prelude.h"
 #include "codegen/simt/simt_dialect.h"
 #include "codegen/simt/thread_plan.h"
@@ -41,5 +43,10 @@ inline constexpr std::string_view kSimtFinish = "_finish";
 SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
                              const SimtDialect& dialect, const ThreadHeuristics& heuristics,
                              Prelude& prelude);
+
+// The kernel as one of several; nothing where it needs launches of its own.
+std::optional<CombinedPart> print_simt_part(const Program& program, const Kernel& kernel,
+                                            const SimtDialect& dialect,
+                                            const ThreadHeuristics& heuristics, Prelude& prelude);
 
 }  // namespace litz

@@ -38,7 +38,8 @@ struct TilePlan {
 // For kernels with reductions over the outer loops.
 ColumnSumLimits triton_column_sums();
 
-TilePlan plan_tile(KernelAnalysis& analysis, const Program& program);
+// `among_others`: kernels that run at once leave no multiprocessor idle.
+TilePlan plan_tile(KernelAnalysis& analysis, const Program& program, bool among_others = false);
 
 // The smallest power of two that is no less.
 int power_of_two(int64_t value);

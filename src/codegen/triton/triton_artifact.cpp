@@ -94,8 +94,14 @@ CppSources print_triton_artifact(const Plan& plan, const TritonProgram& program,
     options.scratch_bytes = std::max(options.scratch_bytes, scratch);
   }
   std::vector<KernelCall> calls;
-  for (const TritonProgram::Call& call : program.calls)
-    calls.push_back({program.kernels[call.kernel].name, call.buffers, call.symbols, true});
+  for (uint32_t i = 0; i < program.calls.size(); ++i) {
+    const TritonProgram::Call& call = program.calls[i];
+    if (call.launched_with == KernelId(i)) {
+      calls.push_back({program.kernels[call.kernel].name, call.buffers, call.symbols, true});
+    } else {
+      calls.push_back({"", {}, {}, false, call.launched_with});
+    }
+  }
   return print_device_artifact(plan, calls, launchers, code, prelude, options);
 }
 

@@ -1,9 +1,11 @@
 // Prints one kernel of a plan as Triton: a function, or two where long rows are split.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/common/combined_launch.h"
 #include "codegen/triton/triton_prelude.h"
 #include "schedule/plan.h"
 
@@ -44,6 +46,9 @@ inline int64_t partial_bytes(const TritonKernel::Partial& partial) {
 // Why the kernel cannot be printed as Triton; empty where it can.
 std::string triton_refusal(const Program& program, const Kernel& kernel);
 
+// The kernel as one of several; nothing where it needs launches of its own.
+std::optional<CombinedPart> print_triton_part(const Plan& plan, KernelId kernel,
+                                              TritonPrelude& prelude);
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude);
 
 }  // namespace litz

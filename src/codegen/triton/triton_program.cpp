@@ -1,10 +1,13 @@
 #include "codegen/triton/triton_program.h"
 
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "codegen/cpp/cpp_artifact.h"
 #include "codegen/cpp/cpp_run.h"
 #include "codegen/cpp/cpp_text.h"
+#include "codegen/triton/combined_triton.h"
 
 namespace litz {
 namespace {
@@ -47,6 +50,75 @@ std::string identity_of(const Plan& plan, const TritonKernel& kernel) {
   return text;
 }
 
+class ProgramPrinter {
+ public:
+  explicit ProgramPrinter(const Plan& plan) : plan_(plan) {}
+
+  TritonProgram print() {
+    program_.calls.resize(plan_.kernels.size());
+    const std::vector<const KernelSet*> sets = sets_of_kernels(plan_);
+    for (uint32_t i = 0; i < plan_.kernels.size(); ++i) {
+      const KernelId id(i);
+      if (sets[i] == nullptr) {
+        add_one(id);
+      } else if (sets[i]->members[0] == id) {
+        add_set(*sets[i]);
+      }
+    }
+    program_.text = prelude_.text();
+    program_.kernels_begin = program_.text.size();
+    program_.text += kernels_;
+    return std::move(program_);
+  }
+
+ private:
+  void add_one(KernelId id) {
+    const Kernel& kernel = plan_.kernels[id];
+    add(id, print_triton_kernel(plan_, kernel, prelude_), comment(kernel));
+  }
+
+  void add_set(const KernelSet& set) {
+    std::vector<CombinedPart> parts;
+    for (KernelId id : set.members) {
+      if (std::optional<CombinedPart> part = print_triton_part(plan_, id, prelude_)) {
+        parts.push_back(std::move(*part));
+      } else {
+        add_one(id);
+      }
+    }
+    for (const CombinedLaunch& launch : plan_launches(parts)) {
+      const std::vector<KernelId> kernels = launch.kernels();
+      if (kernels.size() == 1) {
+        add_one(kernels[0]);
+        continue;
+      }
+      add(kernels[0], print_combined_triton(*plan_.program, launch),
+          "#" + origins_comment(plan_, launch).substr(2));
+      for (KernelId id : kernels) program_.calls[id.value].launched_with = kernels[0];
+    }
+  }
+
+  void add(KernelId id, TritonKernel printed, const std::string& title) {
+    const auto [found, added] =
+        known_.emplace(identity_of(plan_, printed), program_.kernels.size());
+    program_.calls[id.value] = {found->second, printed.buffers, printed.symbols, id};
+    if (!added) return;
+    TritonProgram::Kernel k;
+    k.name = "k" + std::to_string(program_.kernels.size());
+    k.first = program_.functions.size();
+    kernels_ += "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, k.name);
+    k.printed = std::move(printed);
+    add_functions(plan_, k, program_);
+    program_.kernels.push_back(std::move(k));
+  }
+
+  const Plan& plan_;
+  TritonPrelude prelude_;
+  TritonProgram program_;
+  std::string kernels_;
+  std::unordered_map<std::string, size_t> known_;
+};
+
 }  // namespace
 
 Result<TritonProgram> print_triton_program(const Plan& plan) {
@@ -54,28 +126,7 @@ Result<TritonProgram> print_triton_program(const Plan& plan) {
     if (std::string reason = triton_refusal(*plan.program, kernel); !reason.empty())
       return Unsupported{std::move(reason)};
   }
-  TritonPrelude prelude;
-  TritonProgram program;
-  std::string kernels;
-  std::unordered_map<std::string, size_t> known;
-  for (const Kernel& kernel : plan.kernels) {
-    TritonKernel printed = print_triton_kernel(plan, kernel, prelude);
-    const auto [found, added] = known.emplace(identity_of(plan, printed), program.kernels.size());
-    program.calls.push_back({found->second, printed.buffers, printed.symbols});
-    if (!added) continue;
-    TritonProgram::Kernel k;
-    k.name = "k" + std::to_string(program.kernels.size());
-    k.first = program.functions.size();
-    kernels +=
-        "\n\n" + comment(kernel) + "\n" + replace_all(printed.text, kTritonKernelName, k.name);
-    k.printed = std::move(printed);
-    add_functions(plan, k, program);
-    program.kernels.push_back(std::move(k));
-  }
-  program.text = prelude.text();
-  program.kernels_begin = program.text.size();
-  program.text += kernels;
-  return program;
+  return ProgramPrinter(plan).print();
 }
 
 }  // namespace litz

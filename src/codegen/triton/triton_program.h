@@ -32,6 +32,7 @@ struct TritonProgram {
     size_t kernel = 0;
     std::vector<BufferId> buffers;
     std::vector<Index> symbols;
+    KernelId launched_with;  // the kernel itself, or the one whose call launches it, too
   };
   std::vector<Call> calls;  // for each kernel of the plan
 };
