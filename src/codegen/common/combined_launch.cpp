@@ -1,7 +1,6 @@
 #include "codegen/common/combined_launch.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <unordered_map>
 
@@ -15,12 +14,11 @@ namespace {
 constexpr size_t kMostParameters = 480;
 // Compilation takes as long as the bodies are.
 constexpr size_t kMostBodies = 8;
-// A choice among more costs time in each program, where a compiler makes selections of it.
-constexpr size_t kMostMembers = 32;
+// A choice among more costs time in each program.
+constexpr size_t kMostMembers = 16;
 
 std::string text(int64_t value) { return std::to_string(value); }
 
-// Prints the leaves [begin, end) as a tree of comparisons with where they end.
 class ChoicePrinter {
  public:
   ChoicePrinter(const CombinedLaunch& launch, const ChoiceWords& words, int level,
@@ -31,8 +29,7 @@ class ChoicePrinter {
     std::vector<int64_t> ends;
     for (const CombinedLaunch::Body& body : launch_.bodies)
       ends.push_back((ends.empty() ? 0 : ends.back()) + body.programs());
-    choose(ends, 0, ends.size(),
-           [&](size_t i) { print_body(i, i == 0 ? 0 : ends[i - 1]); });
+    choose(ends, 0, ends.size());
     return text_;
   }
 
@@ -42,17 +39,17 @@ class ChoicePrinter {
     text_ += content + "\n";
   }
 
-  void choose(const std::vector<int64_t>& ends, size_t begin, size_t end,
-              const std::function<void(size_t)>& leaf) {
-    if (end - begin == 1) return leaf(begin);
+  // The body whose programs end at ends[i], in a tree of comparisons.
+  void choose(const std::vector<int64_t>& ends, size_t begin, size_t end) {
+    if (end - begin == 1) return print_body(begin, begin == 0 ? 0 : ends[begin - 1]);
     const size_t middle = begin + (end - begin) / 2;
-    line(words_.condition[0] + text(ends[middle - 1]) + words_.condition[1]);
+    line(words_.branch[0] + "pid < " + text(ends[middle - 1]) + words_.branch[1]);
     level_ += words_.step;
-    choose(ends, begin, middle, leaf);
+    choose(ends, begin, middle);
     level_ -= words_.step;
     line(words_.otherwise);
     level_ += words_.step;
-    choose(ends, middle, end, leaf);
+    choose(ends, middle, end);
     level_ -= words_.step;
     if (!words_.end.empty()) line(words_.end);
   }
@@ -78,27 +75,35 @@ class ChoicePrinter {
       return call(number, text(begin), text(one.length), arguments);
     }
     const std::string own = text(static_cast<int64_t>(number));
-    for (size_t k = 0; k < one.buffers.size(); ++k)
-      arguments.push_back("q" + own + "_" + text(static_cast<int64_t>(k)));
-    if (!words_.integer.empty()) {
-      line(words_.integer + " first" + own + words_.end_of_statement);
-      line(words_.integer + " n" + own + words_.end_of_statement);
-      for (const std::string& argument : arguments)
-        line(words_.pointer + " " + argument + words_.end_of_statement);
+    const auto declare = [&](const std::string& type, const std::string& name,
+                             const std::string& value) {
+      line(type + name + " = " + value + words_.end_of_statement);
+    };
+    std::vector<int64_t> firsts;
+    for (const CombinedPart& member : body.members) {
+      if (!firsts.empty()) {
+        declare(words_.condition, "c" + own + "_" + text(static_cast<int64_t>(firsts.size()) - 1),
+                "pid < " + text(begin));
+      }
+      firsts.push_back(begin);
+      begin += member.programs;
     }
-    std::vector<int64_t> ends;
-    for (const CombinedPart& member : body.members)
-      ends.push_back((ends.empty() ? begin : ends.back()) + member.programs);
-    choose(ends, 0, ends.size(), [&](size_t i) {
-      const CombinedPart& member = body.members[i];
-      const auto assign = [&](const std::string& name, const std::string& value) {
-        line(name + " = " + value + words_.end_of_statement);
-      };
-      assign("first" + own, text(i == 0 ? begin : ends[i - 1]));
-      assign("n" + own, text(member.length));
-      for (size_t k = 0; k < arguments.size(); ++k)
-        assign(arguments[k], parameter(member.buffers[k]));
-    });
+    // The value of the member at hand.
+    const auto chosen = [&](const auto& value_of) {
+      std::string value = value_of(body.members.size() - 1);
+      for (size_t i = body.members.size() - 1; i-- > 0;)
+        value = words_.choice[0] + "c" + own + "_" + text(static_cast<int64_t>(i)) +
+                words_.choice[1] + value_of(i) + words_.choice[2] + value + words_.choice[3];
+      return value;
+    };
+    declare(words_.integer, "first" + own, chosen([&](size_t i) { return text(firsts[i]); }));
+    declare(words_.integer, "n" + own,
+            chosen([&](size_t i) { return text(body.members[i].length); }));
+    for (size_t k = 0; k < one.buffers.size(); ++k) {
+      arguments.push_back("q" + own + "_" + text(static_cast<int64_t>(k)));
+      declare(words_.pointer, arguments.back(),
+              chosen([&](size_t i) { return parameter(body.members[i].buffers[k]); }));
+    }
     call(number, "first" + own, "n" + own, arguments);
   }
 

@@ -3,11 +3,12 @@
 // A dialect prints each kernel as the body of a function whose program (a block of threads) is
 // number `pid` of that kernel's own. Where the text is the same but for buffers and the length of
 // the outer loops, kernels share a function. The kernel that is launched finds out by its number
-// for whom it works, in a tree of comparisons, and calls that function with the member's buffers:
+// for whom it works and calls that function with the member's buffers:
 //
 //   if pid < 8:
-//       if pid < 4: first, n, q0 = 0, 4096, p0
-//       else:       first, n, q0 = 4, 1000, p1
+//       first = 0 if pid < 4 else 4
+//       n = 4096 if pid < 4 else 1000
+//       q0 = p0 if pid < 4 else p1
 //       body0(pid - first, n, q0)
 //   else:
 //       body1(pid - 8, 64, p2, p3)
@@ -59,12 +60,13 @@ std::vector<CombinedLaunch> plan_launches(const std::vector<CombinedPart>& parts
 
 // The words of a language for the statements of the launched function.
 struct ChoiceWords {
-  std::string condition[2];  // around the number that pid is below: "if (pid < ", ") {"
-  std::string otherwise;     // "} else {"
-  std::string end;           // "}"; empty: none
-  int step = 1;              // of indentation, in double spaces
+  std::string branch[2];  // around a condition: "if (", ") {"
+  std::string otherwise;  // "} else {"
+  std::string end;        // "}"; empty: none
+  int step = 1;           // of indentation, in double spaces
   std::string end_of_statement;
-  std::string integer, pointer;  // types of variables; empty: these are not declared
+  std::string choice[4];  // around a condition and two values: "(", " ? ", " : ", ")"
+  std::string condition, integer, pointer;  // in front of the names of variables of these types
 };
 
 // The statements, indented by `level` double spaces: calls of the function of body i, whose name is

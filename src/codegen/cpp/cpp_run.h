@@ -12,8 +12,8 @@ namespace litz {
 
 inline constexpr int kDeviceAlignment = 16;
 
-// Whether the graph writes to a buffer that is one of its inputs.
-bool is_mutated_input(const Program& program, BufferId buffer);
+// Whether the graph writes to a buffer that is one of its inputs, for each buffer.
+std::vector<bool> mutated_inputs(const Program& program);
 
 // How a kernel of the plan is called.
 struct KernelCall {
@@ -22,6 +22,7 @@ struct KernelCall {
   std::vector<BufferId> buffers;
   std::vector<Index> symbols;
   bool checks_values = false;
+  bool takes_array = false;      // of the buffers' addresses
   KernelId launched_with = {};  // where the function is empty: whose call it is
 };
 

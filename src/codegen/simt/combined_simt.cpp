@@ -22,6 +22,7 @@ SimtKernel print_combined_simt(const CombinedLaunch& launch, const SimtDialect& 
   const std::string threads = std::to_string(launch.bodies[0].members[0].threads);
   SimtKernel kernel;
   kernel.buffers = launch.buffers;
+  kernel.takes_array = true;
   for (size_t i = 0; i < launch.bodies.size(); ++i) {
     const CombinedPart& one = launch.bodies[i].members[0];
     kernel.checks_values = kernel.checks_values || one.checks;
@@ -31,13 +32,18 @@ SimtKernel print_combined_simt(const CombinedLaunch& launch, const SimtDialect& 
                           "  (void)pid;\n  (void)n;\n" + one.body + "}\n\n";
   }
   ChoiceWords choice;
-  choice.condition[0] = "if (pid < ";
-  choice.condition[1] = ") {";
+  choice.branch[0] = "if (";
+  choice.branch[1] = ") {";
   choice.otherwise = "} else {";
   choice.end = "}";
   choice.end_of_statement = ";";
-  choice.integer = "i32";
-  choice.pointer = pointer;
+  choice.choice[0] = "(";
+  choice.choice[1] = " ? ";
+  choice.choice[2] = " : ";
+  choice.choice[3] = ")";
+  choice.condition = "const bool ";
+  choice.integer = "const i32 ";
+  choice.pointer = pointer + " const ";
   std::string head = replace_all(words.kernel, "THREADS", threads);
   head = replace_all(head, "NAME", name);
   kernel.device_text += head + "(" + pointer + " scratch" +
@@ -45,13 +51,13 @@ SimtKernel print_combined_simt(const CombinedLaunch& launch, const SimtDialect& 
                         words.block[0] + ";\n" + print_choice(launch, choice, 1, name + "_body") +
                         "}\n";
 
-  std::string addresses = "&scratch";
-  for (size_t i = 0; i < launch.buffers.size(); ++i) addresses += ", &p" + std::to_string(i);
+  const std::string count = std::to_string(launch.buffers.size());
   IndentedBuffer h;
-  h.open("static void " + name + "(const LitzHost* host, i32* status, char* scratch" +
-         pointers("char*", launch.buffers.size()) + ") {");
+  h.open("static void " + name +
+         "(const LitzHost* host, i32* status, char* scratch, char** pointers) {");
   h.line("if (*status != 0) return;");
-  h.line("void* arguments[] = {" + addresses + "};");
+  h.line("void* arguments[" + count + " + 1] = {&scratch};");
+  h.line("for (i32 i = 0; i < " + count + "; ++i) arguments[i + 1] = pointers + i;");
   h.line("const i64 grid[3] = {" + std::to_string(launch.programs()) + ", 1, 1};");
   h.line("*status = host->launch(host->self, " + std::string(kSimtKernelNumber) + ", grid, " +
          threads + ", 0, arguments);");

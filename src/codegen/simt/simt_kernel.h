@@ -25,6 +25,7 @@ struct SimtKernel {
   std::string host_text;
   std::vector<BufferId> buffers;  // pointer arguments p0, p1, ...
   std::vector<Index> symbols;     // int64 arguments n0, n1, ...
+  bool takes_array = false;       // of the pointers, in the host function
   // A second function, kSimtKernelName followed by kSimtFinish, combines the partial results that
   // the first one leaves in so many bytes of scratch memory; 0: there is none.
   int64_t scratch_bytes = 0;

@@ -91,7 +91,7 @@ class ProgramPrinter {
     }
     program_.scratch_bytes = std::max(program_.scratch_bytes, printed.scratch_bytes);
     program_.calls[id.value] = {program_.functions[found->second].name, std::move(printed.buffers),
-                                std::move(printed.symbols), true, {}};
+                                std::move(printed.symbols), true, printed.takes_array, {}};
   }
 
   void add_functions(const Kernel& kernel, const SimtKernel& printed, const std::string& name) {

@@ -24,15 +24,19 @@ TritonKernel print_combined_triton(const Program& program, const CombinedLaunch&
       kernel.checks = kernel.checks || member.checks;
   }
   ChoiceWords words;
-  words.condition[0] = "if pid < ";
-  words.condition[1] = ":";
+  words.branch[0] = "if ";
+  words.branch[1] = ":";
   words.otherwise = "else:";
   words.step = 2;
+  words.choice[0] = "tl.where(";
+  words.choice[1] = words.choice[2] = ", ";
+  words.choice[3] = ")";
   kernel.text += function(name, "", launch.buffers.size()) + "    pid = tl.program_id(0)\n" +
                  print_choice(launch, words, 2, name + "_body");
   kernel.functions.push_back({"", program.indices().constant(launch.programs()), 1,
                               launch.bodies[0].members[0].threads / 32});
   kernel.buffers = launch.buffers;
+  kernel.is_combined = true;
   return kernel;
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "codegen/common/online_sums.h"
-#include "codegen/cpp/cpp_run.h"
 #include "codegen/triton/tile_plan.h"
 #include "codegen/triton/triton_body.h"
 #include "codegen/triton/triton_ops.h"
@@ -812,10 +811,6 @@ std::optional<CombinedPart> print_triton_part(const Plan& plan, KernelId id,
       online ? KernelPrinter(plan, *online, prelude, true).print_part() : printer.print_part();
   if (!part) return std::nullopt;
   part->kernel = id;
-  for (BufferId b : part->buffers) {
-    part->identity += " " + triton_pointer_type(plan.program->buffer(b).dtype);
-    if (is_mutated_input(*plan.program, b)) part->identity += "!";
-  }
   return part;
 }
 

@@ -27,6 +27,7 @@ struct TritonKernel {
   std::string text;                       // names its functions kTritonKernelName and a suffix
   std::vector<TritonFunction> functions;  // launched in order
   bool checks = false;                    // needs assertions
+  bool is_combined = false;               // of several kernels
   // Arguments in order: arrays of partial results s0, s1, ... in scratch memory, buffers p0, p1,
   // ..., int64 sizes n0, n1, ...
   struct Partial {

@@ -14,7 +14,8 @@ namespace {
 
 std::string comment(const Kernel& kernel) { return "#" + origins_comment(kernel).substr(2); }
 
-void add_functions(const Plan& plan, const TritonProgram::Kernel& kernel, TritonProgram& program) {
+void add_functions(const Plan& plan, const std::vector<bool>& mutated,
+                   const TritonProgram::Kernel& kernel, TritonProgram& program) {
   for (const TritonFunction& f : kernel.printed.functions) {
     TritonProgram::Function function;
     function.name = kernel.name + f.suffix;
@@ -28,19 +29,27 @@ void add_functions(const Plan& plan, const TritonProgram::Kernel& kernel, Triton
     for (const TritonKernel::Partial& p : kernel.printed.partials)
       add(triton_pointer_type(p.dtype), true);
     for (BufferId b : kernel.printed.buffers)
-      add(triton_pointer_type(plan.program->buffer(b).dtype), !is_mutated_input(*plan.program, b));
+      add(triton_pointer_type(plan.program->buffer(b).dtype), !mutated[b.value]);
     for (size_t i = 0; i < kernel.printed.symbols.size(); ++i) add("i64", false);
     program.functions.push_back(std::move(function));
   }
 }
 
-// What tells two kernels of the same text apart.
-std::string identity_of(const Plan& plan, const TritonKernel& kernel) {
-  std::string text = kernel.text;
-  for (BufferId b : kernel.buffers) {
+// What tells the buffers apart that a kernel of the same text may get.
+std::string identity_of(const Plan& plan, const std::vector<bool>& mutated,
+                        const std::vector<BufferId>& buffers) {
+  std::string text;
+  for (BufferId b : buffers) {
     text += triton_pointer_type(plan.program->buffer(b).dtype);
-    if (is_mutated_input(*plan.program, b)) text += "!";
+    if (mutated[b.value]) text += "!";
   }
+  return text;
+}
+
+// What tells two kernels of the same text apart.
+std::string identity_of(const Plan& plan, const std::vector<bool>& mutated,
+                        const TritonKernel& kernel) {
+  std::string text = kernel.text + identity_of(plan, mutated, kernel.buffers);
   for (const TritonFunction& f : kernel.functions) {
     text += " " + std::to_string(f.warps) + " " + std::to_string(f.stages);
     // Launches are the kernel's too, in terms of its symbols.
@@ -52,7 +61,8 @@ std::string identity_of(const Plan& plan, const TritonKernel& kernel) {
 
 class ProgramPrinter {
  public:
-  explicit ProgramPrinter(const Plan& plan) : plan_(plan) {}
+  explicit ProgramPrinter(const Plan& plan)
+      : plan_(plan), mutated_(mutated_inputs(*plan.program)) {}
 
   TritonProgram print() {
     program_.calls.resize(plan_.kernels.size());
@@ -81,6 +91,7 @@ class ProgramPrinter {
     std::vector<CombinedPart> parts;
     for (KernelId id : set.members) {
       if (std::optional<CombinedPart> part = print_triton_part(plan_, id, prelude_)) {
+        part->identity += " " + identity_of(plan_, mutated_, part->buffers);
         parts.push_back(std::move(*part));
       } else {
         add_one(id);
@@ -100,7 +111,7 @@ class ProgramPrinter {
 
   void add(KernelId id, TritonKernel printed, const std::string& title) {
     const auto [found, added] =
-        known_.emplace(identity_of(plan_, printed), program_.kernels.size());
+        known_.emplace(identity_of(plan_, mutated_, printed), program_.kernels.size());
     program_.calls[id.value] = {found->second, printed.buffers, printed.symbols, id};
     if (!added) return;
     TritonProgram::Kernel k;
@@ -108,11 +119,12 @@ class ProgramPrinter {
     k.first = program_.functions.size();
     kernels_ += "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, k.name);
     k.printed = std::move(printed);
-    add_functions(plan_, k, program_);
+    add_functions(plan_, mutated_, k, program_);
     program_.kernels.push_back(std::move(k));
   }
 
   const Plan& plan_;
+  std::vector<bool> mutated_;
   TritonPrelude prelude_;
   TritonProgram program_;
   std::string kernels_;
