@@ -12,8 +12,8 @@
 
 namespace litz {
 
-// Fields kernels, launches, library_calls, fallbacks, buffers and not_fused, as python/litz/report.py reads
-// them; interpreted is empty.
+// Fields kernels, launches, library_calls, fallbacks, buffers and not_fused, as
+// python/litz/report.py reads them; interpreted is empty.
 std::string report_plan(const Plan& plan, const CppSources& sources,
                         const std::vector<LoweringNote>& fallbacks);
 

@@ -144,8 +144,8 @@ class Expander {
         const SchemaArgument& from = node.schema->arguments[k];
         const int by_name = single.find(from.name);
         const size_t to = by_name >= 0 ? static_cast<size_t>(by_name) : k;
-        LITZ_CHECK(to < own.size(), node.schema->full_name() + " has more arguments than " +
-                                        single.full_name());
+        LITZ_CHECK(to < own.size(),
+                   node.schema->full_name() + " has more arguments than " + single.full_name());
         own[to] = from.is_list ? arguments[k].get<ArgumentList>()[i] : arguments[k];
       }
       rewriter_.replace({id, i}, call(id, i, single, std::move(own)));

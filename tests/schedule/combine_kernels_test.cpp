@@ -17,10 +17,9 @@ ScheduleOptions at_once(int64_t iterations = 1000) {
 }
 
 TEST(CombineKernels, IndependentOnesRunAtOnce) {
-  const std::string text =
-      program_text("x: f32[4] input; y: f32[5] input; a: f32[4]; b: f32[5]",
-                   unary("a", "d0 < 4", "sin", "x[d0]") + unary("b", "d0 < 5", "sin", "y[d0]"),
-                   "a b");
+  const std::string text = program_text(
+      "x: f32[4] input; y: f32[5] input; a: f32[4]; b: f32[5]",
+      unary("a", "d0 < 4", "sin", "x[d0]") + unary("b", "d0 < 5", "sin", "y[d0]"), "a b");
   EXPECT_EQ(written_by_step(plan_of(text, at_once())), Names{"a | b"});
   EXPECT_EQ(written_by_step(plan_of(text, apart())), (Names{"a", "b"}));
   // The second one has five iterations.
@@ -40,11 +39,11 @@ TEST(CombineKernels, WhatReadsAResultComesLater) {
 }
 
 TEST(CombineKernels, WhatOverwritesAnInputComesLater) {
-  const std::string text = program_text(
-      "x: f32[64] input; a b: f32[64]",
-      unary("a", "d0 < 64", "sin", "x[-d0 + 63]") + unary("b", "d0 < 64", "exp", "x[-d0 + 63]") +
-          unary("x", "d0 < 64", "cos", "b[d0]"),
-      "a b");
+  const std::string text = program_text("x: f32[64] input; a b: f32[64]",
+                                        unary("a", "d0 < 64", "sin", "x[-d0 + 63]") +
+                                            unary("b", "d0 < 64", "exp", "x[-d0 + 63]") +
+                                            unary("x", "d0 < 64", "cos", "b[d0]"),
+                                        "a b");
   EXPECT_EQ(written_by_step(plan_of(text, at_once())), (Names{"a | b", "x"}));
 }
 

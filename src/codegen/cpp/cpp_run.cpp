@@ -606,7 +606,8 @@ class RunPrinter {
       const std::string strides = extents(buffer.strides, t, "input" + number + "_strides");
       specs += "  {" + name + ", 1, " + dtype_text(buffer.dtype) + ", " +
                text(static_cast<int64_t>(buffer.sizes.size())) + ", " +
-               (mutated_inputs_[input.buffer.value] ? "1" : "0") + ", " + sizes + ", " + strides + "},\n";
+               (mutated_inputs_[input.buffer.value] ? "1" : "0") + ", " + sizes + ", " + strides +
+               "},\n";
     }
     if (specs.empty()) specs = "  {0, 0, 0, 0, 0, 0, 0},\n";
     t.line("static const LitzInputSpec input_specs[] = {\n" + specs + "};");

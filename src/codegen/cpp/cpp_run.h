@@ -22,7 +22,7 @@ struct KernelCall {
   std::vector<BufferId> buffers;
   std::vector<Index> symbols;
   bool checks_values = false;
-  bool takes_array = false;      // of the buffers' addresses
+  bool takes_array = false;     // of the buffers' addresses
   KernelId launched_with = {};  // where the function is empty: whose call it is
 };
 

@@ -26,10 +26,11 @@ SimtKernel print_combined_simt(const CombinedLaunch& launch, const SimtDialect& 
   for (size_t i = 0; i < launch.bodies.size(); ++i) {
     const CombinedPart& one = launch.bodies[i].members[0];
     kernel.checks_values = kernel.checks_values || one.checks;
-    kernel.device_text += "LITZ_INLINE void " + name + "_body" + std::to_string(i) +
-                          "(i32 pid, i32 n" + pointers(pointer, one.buffers.size()) + ") {\n" +
-                          (one.checks ? "  i32 checked = 0;\n  i32* const status = &checked;\n" : "") +
-                          "  (void)pid;\n  (void)n;\n" + one.body + "}\n\n";
+    kernel.device_text +=
+        "LITZ_INLINE void " + name + "_body" + std::to_string(i) + "(i32 pid, i32 n" +
+        pointers(pointer, one.buffers.size()) + ") {\n" +
+        (one.checks ? "  i32 checked = 0;\n  i32* const status = &checked;\n" : "") +
+        "  (void)pid;\n  (void)n;\n" + one.body + "}\n\n";
   }
   ChoiceWords choice;
   choice.branch[0] = "if (";

@@ -55,7 +55,8 @@ class KernelPrinter {
       return std::nullopt;
     const int64_t per_block = units_of_block();
     part.programs = (units_.constant() + per_block - 1) / per_block;
-    part.length = is_vector_of_one_loop() ? extent(plan_.vector_loop).constant() : units_.constant();
+    part.length =
+        is_vector_of_one_loop() ? extent(plan_.vector_loop).constant() : units_.constant();
     part.buffers = arguments_.buffers();
     part.checks = arguments_.checks_values();
     part.threads = plan_.threads();

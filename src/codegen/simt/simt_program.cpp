@@ -56,8 +56,8 @@ class ProgramPrinter {
   void add_set(const KernelSet& set) {
     std::vector<CombinedPart> parts;
     for (KernelId id : set.members) {
-      std::optional<CombinedPart> part = print_simt_part(*plan_.program, plan_.kernels[id],
-                                                         dialect_, heuristics_, prelude_);
+      std::optional<CombinedPart> part =
+          print_simt_part(*plan_.program, plan_.kernels[id], dialect_, heuristics_, prelude_);
       if (part) {
         part->kernel = id;
         parts.push_back(std::move(*part));
@@ -90,8 +90,12 @@ class ProgramPrinter {
                              kSimtKernelNumber, number);
     }
     program_.scratch_bytes = std::max(program_.scratch_bytes, printed.scratch_bytes);
-    program_.calls[id.value] = {program_.functions[found->second].name, std::move(printed.buffers),
-                                std::move(printed.symbols), true, printed.takes_array, {}};
+    program_.calls[id.value] = {program_.functions[found->second].name,
+                                std::move(printed.buffers),
+                                std::move(printed.symbols),
+                                true,
+                                printed.takes_array,
+                                {}};
   }
 
   void add_functions(const Kernel& kernel, const SimtKernel& printed, const std::string& name) {

@@ -17,8 +17,7 @@ TritonKernel print_combined_triton(const Program& program, const CombinedLaunch&
   const std::string name(kTritonKernelName);
   for (size_t i = 0; i < launch.bodies.size(); ++i) {
     const CombinedPart& one = launch.bodies[i].members[0];
-    kernel.text += function(name + "_body" + std::to_string(i), "pid, n",
-                            one.buffers.size()) +
+    kernel.text += function(name + "_body" + std::to_string(i), "pid, n", one.buffers.size()) +
                    one.body + "\n\n";
     for (const CombinedPart& member : launch.bodies[i].members)
       kernel.checks = kernel.checks || member.checks;

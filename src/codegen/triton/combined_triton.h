@@ -1,5 +1,5 @@
-// Prints a launch of several kernels as Triton: a function for each body, and the one that finds out
-// for which kernel a program works.
+// Prints a launch of several kernels as Triton: a function for each body, and the one that finds
+// out for which kernel a program works.
 #pragma once
 
 #include "codegen/common/combined_launch.h"

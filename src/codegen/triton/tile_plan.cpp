@@ -78,10 +78,11 @@ void plan_pointwise(KernelAnalysis& analysis, const Program& program, bool among
   });
   const int64_t stretch = kStretchBytes / smallest;
   // Kernels of any size share a function where they run at once.
-  plan.rows = static_cast<int>(among_others ? stretch
-                                            : std::min<int64_t>(stretch, power_of_two(total)));
+  plan.rows =
+      static_cast<int>(among_others ? stretch : std::min<int64_t>(stretch, power_of_two(total)));
   // Enough programs for all multiprocessors.
-  while (!among_others && known && plan.rows > 256 && total / plan.rows < kFewPrograms) plan.rows /= 2;
+  while (!among_others && known && plan.rows > 256 && total / plan.rows < kFewPrograms)
+    plan.rows /= 2;
   plan.warps = std::clamp(static_cast<int>(plan.rows * smallest / 1024), 1, 4);
 }
 
