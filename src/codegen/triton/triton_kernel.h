@@ -25,6 +25,7 @@ struct TritonFunction {
 
 struct TritonKernel {
   std::string text;                       // names its functions kTritonKernelName and a suffix
+  std::string tile;                       // what a program works on, in words
   std::vector<TritonFunction> functions;  // launched in order
   bool checks = false;                    // needs assertions
   bool is_combined = false;               // of several kernels
@@ -51,5 +52,10 @@ std::string triton_refusal(const Program& program, const Kernel& kernel);
 std::optional<CombinedPart> print_triton_part(const Plan& plan, KernelId kernel,
                                               TritonPrelude& prelude);
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude);
+
+// The same kernel with other tiles, which may be faster on some device. Arguments and functions are
+// the same, numbers of programs and partial results differ.
+std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
+                                                TritonPrelude& prelude);
 
 }  // namespace litz

@@ -35,6 +35,19 @@ void add_functions(const Plan& plan, const std::vector<bool>& mutated,
   }
 }
 
+// `id` is invalid for several kernels that run together.
+void add_kernel(const Plan& plan, const std::vector<bool>& mutated, KernelId id, std::string name,
+                const std::string& title, TritonKernel printed, TritonProgram& program) {
+  TritonProgram::Kernel kernel;
+  kernel.name = std::move(name);
+  kernel.first = program.functions.size();
+  kernel.kernel = id;
+  kernel.source = "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, kernel.name);
+  kernel.printed = std::move(printed);
+  add_functions(plan, mutated, kernel, program);
+  program.kernels.push_back(std::move(kernel));
+}
+
 // What tells the buffers apart that a kernel of the same text may get.
 std::string identity_of(const Plan& plan, const std::vector<bool>& mutated,
                         const std::vector<BufferId>& buffers) {
@@ -75,22 +88,19 @@ class ProgramPrinter {
         add_set(*sets[i]);
       }
     }
-    program_.text = prelude_.text();
-    program_.kernels_begin = program_.text.size();
-    program_.text += kernels_;
     return std::move(program_);
   }
 
  private:
   void add_one(KernelId id) {
     const Kernel& kernel = plan_.kernels[id];
-    add(id, print_triton_kernel(plan_, kernel, prelude_), comment(kernel));
+    add(id, id, print_triton_kernel(plan_, kernel, program_.prelude), comment(kernel));
   }
 
   void add_set(const KernelSet& set) {
     std::vector<CombinedPart> parts;
     for (KernelId id : set.members) {
-      if (std::optional<CombinedPart> part = print_triton_part(plan_, id, prelude_)) {
+      if (std::optional<CombinedPart> part = print_triton_part(plan_, id, program_.prelude)) {
         part->identity += " " + identity_of(plan_, mutated_, part->buffers);
         parts.push_back(std::move(*part));
       } else {
@@ -103,31 +113,27 @@ class ProgramPrinter {
         add_one(kernels[0]);
         continue;
       }
-      add(kernels[0], print_combined_triton(*plan_.program, launch),
-          "#" + origins_comment(plan_, launch).substr(2));
-      for (KernelId id : kernels) program_.calls[id.value].launched_with = kernels[0];
+      const size_t number = add(kernels[0], {}, print_combined_triton(*plan_.program, launch),
+                                "#" + origins_comment(plan_, launch).substr(2));
+      for (size_t i = 1; i < kernels.size(); ++i)
+        program_.calls[kernels[i].value] = {number, {}, {}, kernels[0]};
     }
   }
 
-  void add(KernelId id, TritonKernel printed, const std::string& title) {
+  // What call `id` launches; `printed` is kernel `only`, or several if that is invalid.
+  size_t add(KernelId id, KernelId only, TritonKernel printed, const std::string& title) {
     const auto [found, added] =
         known_.emplace(identity_of(plan_, mutated_, printed), program_.kernels.size());
     program_.calls[id.value] = {found->second, printed.buffers, printed.symbols, id};
-    if (!added) return;
-    TritonProgram::Kernel k;
-    k.name = "k" + std::to_string(program_.kernels.size());
-    k.first = program_.functions.size();
-    kernels_ += "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, k.name);
-    k.printed = std::move(printed);
-    add_functions(plan_, mutated_, k, program_);
-    program_.kernels.push_back(std::move(k));
+    if (added)
+      add_kernel(plan_, mutated_, only, "k" + std::to_string(program_.kernels.size()), title,
+                 std::move(printed), program_);
+    return found->second;
   }
 
   const Plan& plan_;
   std::vector<bool> mutated_;
-  TritonPrelude prelude_;
   TritonProgram program_;
-  std::string kernels_;
   std::unordered_map<std::string, size_t> known_;
 };
 
@@ -140,5 +146,41 @@ Result<TritonProgram> print_triton_program(const Plan& plan) {
   }
   return ProgramPrinter(plan).print();
 }
+
+TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& program,
+                                     const std::vector<size_t>& kernels) {
+  const std::vector<bool> mutated = mutated_inputs(*plan.program);
+  TritonVariants variants;
+  for (size_t number : kernels) {
+    const TritonProgram::Kernel& kernel = program.kernels[number];
+    size_t next = 0;
+    for (TritonKernel& printed :
+         print_triton_variants(plan, plan.kernels[kernel.kernel], variants.program.prelude)) {
+      add_kernel(plan, mutated, kernel.kernel, kernel.name + "_" + std::to_string(next++),
+                 comment(plan.kernels[kernel.kernel]), std::move(printed), variants.program);
+      variants.of.push_back(number);
+    }
+  }
+  return variants;
+}
+
+void replace_kernel(TritonProgram& program, size_t kernel, const TritonProgram& others,
+                    size_t other) {
+  const size_t first = program.kernels[kernel].first;
+  const TritonProgram::Kernel& chosen = others.kernels[other];
+  for (size_t i = 0; i < chosen.printed.functions.size(); ++i)
+    program.functions[first + i] = others.functions[chosen.first + i];
+  program.kernels[kernel] = chosen;
+  program.kernels[kernel].first = first;
+  program.prelude.add(others.prelude);
+}
+
+std::string TritonProgram::kernels_text() const {
+  std::string text;
+  for (const Kernel& kernel : kernels) text += kernel.source;
+  return text;
+}
+
+std::string TritonProgram::text() const { return prelude.text() + kernels_text(); }
 
 }  // namespace litz
