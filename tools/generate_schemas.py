@@ -12,9 +12,12 @@ import pathlib
 import sys
 
 import torch
+import torch._inductor.inductor_prims  # registers ops of its own
 import torch._prims  # registers the prims:: ops
 
 NAMESPACES = ("aten::", "prims::")
+# Of TorchInductor's ops those that Dynamo makes; the tags of the others do not tell what they do.
+INDUCTOR_OPS = {"prims::fma"}
 TARGET = pathlib.Path(__file__).resolve().parent.parent / "src" / "graph" / "aten_schemas.inc"
 
 # torch.Tag -> flag of LITZ_OP_TAGS in op_schema.h
@@ -34,8 +37,17 @@ def tags_of(full_name: str) -> str:
     return " | ".join(flags) if flags else "0"
 
 
+def inductor_ops() -> set[str]:
+    module = torch._inductor.inductor_prims
+    packets = [value for value in vars(module).values() if isinstance(value, torch._ops.OpOverloadPacket)]
+    overloads = [value for value in vars(module).values() if isinstance(value, torch._ops.OpOverload)]
+    overloads += [getattr(packet, name) for packet in packets for name in packet.overloads()]
+    return {op.name().removesuffix(".default") for op in overloads}
+
+
 def render() -> str:
     registered = set(torch._C._dispatch_get_all_op_names())
+    registered -= inductor_ops() - INDUCTOR_OPS
     rows = {}
     for schema in torch._C._jit_get_all_schemas():
         text = str(schema)

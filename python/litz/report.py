@@ -88,7 +88,7 @@ class GraphReport:
     """What became of one graph.
 
     From the compiler come JSON objects with the fields of these classes: ``kernels``,
-    ``library_calls``, ``fallbacks``, ``buffers``, ``not_fused``, ``timings`` (stage to seconds),
+    ``library_calls``, ``fallbacks``, ``buffers``, ``not_fused``, ``launches``, ``timings`` (stage to seconds),
     ``source_path``, ``cached``, ``interpreted``, ``dialect`` and ``dialect_reason``.
     """
 
@@ -100,6 +100,8 @@ class GraphReport:
     fallbacks: tuple[LibraryCall, ...] = ()
     buffers: tuple[Buffer, ...] = ()
     not_fused: tuple[NotFused, ...] = ()
+    launches: int = 0
+    """Calls of kernels: small independent ones for a GPU run together."""
     timings: Mapping[str, float] = field(default_factory=dict)
     source_path: str = ""
     cached: bool = False
@@ -125,6 +127,7 @@ class GraphReport:
         return GraphReport(
             number=number,
             kind=kind,
+            launches=info.get("launches", 0),
             timings={**timings, **info.get("timings", {})},
             source_path=info.get("source_path", ""),
             cached=info.get("cached", False),
@@ -150,6 +153,8 @@ class GraphReport:
             cached = ", from the cache" if self.cached else ""
             device = f" on {self.device}" if self.device else ""
             kind = f"{self.dialect} kernels" if self.dialect else "kernels"
+            if 0 < self.launches < len(self.kernels):
+                kind += f" in {self.launches} launches"
             lines = [
                 f"{title}: {len(self.kernels)} {kind}{device}, {self.seconds * 1e3:.1f} ms{cached}"
             ]

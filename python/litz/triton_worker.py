@@ -18,6 +18,7 @@ function's.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 import os
@@ -68,6 +69,7 @@ def read(stream: BinaryIO) -> Fields:
 _numbers = itertools.count()
 
 
+@functools.lru_cache(maxsize=1)  # a process compiles several functions of a module
 def load_module(text: str) -> dict[str, Any]:
     """The names that the text defines. Triton reads a function's source where its file would be."""
     name = f"<triton kernels {next(_numbers)}>"

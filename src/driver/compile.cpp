@@ -149,7 +149,7 @@ class Compilation {
     const Program program = lower();
     const Plan plan = schedule(program, KernelDialect::kCpp);
     const CppSources sources = print_sources(plan, target);
-    const std::string report = report_plan(plan, sources.kernels, fallbacks_);
+    const std::string report = report_plan(plan, sources, fallbacks_);
     const BuildResult built = build(*compiler, target, cache, key, sources, report);
     if (!built.ok()) return interpret_instead(*compiler, program, built);
     return std::move(result_);
@@ -299,7 +299,7 @@ class Compilation {
                             const std::string& reason) {
     if (trace_.enabled()) trace_.write(sources.units[0].name, sources.units[0].text);
     const std::string report =
-        with_dialect(report_plan(plan, sources.kernels, fallbacks_), dialect, reason);
+        with_dialect(report_plan(plan, sources, fallbacks_), dialect, reason);
     const BuildResult built = build(compiler, target, cache, key, sources, report);
     if (!built.ok())
       return leave(std::string(build_status_name(built.status)) + "; " +
@@ -356,7 +356,7 @@ class Compilation {
                             artifact_options(options_, target).description);
     sources.beside.push_back({table.dialect->source_name, printed.text});
     if (trace_.enabled()) trace_.write(sources.units[0].name, sources.units[0].text);
-    const std::string report = report_plan(plan, sources.kernels, fallbacks_);
+    const std::string report = report_plan(plan, sources, fallbacks_);
     const BuildResult built = build(*compiler, target, cache, key, sources, report);
     return built.ok() || leave_backend(std::string(build_status_name(built.status)) + "; " +
                                        built.log.substr(0, kMaxLogInMessage));

@@ -70,6 +70,8 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                    \
   X(join_column_sums, bool, true, true, "LITZ_JOIN_COLUMN_SUMS", kAny,                            \
     "let Triton kernels that go through rows sum up their columns, too")                          \
+  X(combine_kernels, bool, true, true, "LITZ_COMBINE_KERNELS", kAny,                              \
+    "launch small independent kernels for a GPU together")                                        \
   X(order_groups, bool, true, true, "LITZ_ORDER_GROUPS", kAny,                                    \
     "run kernels that free memory first; else in the order of the program")                       \
   X(reuse_memory, bool, true, true, "LITZ_REUSE_MEMORY", kAny, "let intermediates share memory")  \

@@ -134,10 +134,11 @@ class Renaming {
 
 }  // namespace
 
-std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel_names,
+std::string report_plan(const Plan& plan, const CppSources& sources,
                         const std::vector<LoweringNote>& fallbacks) {
   Json report;
-  report["kernels"] = kernels(plan, kernel_names);
+  report["kernels"] = kernels(plan, sources.kernels);
+  report["launches"] = sources.launches;
   report["library_calls"] = library_calls(plan);
   report["fallbacks"] = fallback_list(fallbacks);
   report["buffers"] = buffers(plan);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cpp/cpp_artifact.h"
 #include "driver/timings.h"
 #include "graph/graph.h"
 #include "lowering/lowering.h"
@@ -11,9 +12,9 @@
 
 namespace litz {
 
-// Fields kernels, library_calls, fallbacks, buffers and not_fused, as python/litz/report.py reads
-// them; interpreted is empty.
-std::string report_plan(const Plan& plan, const std::vector<std::string>& kernel_names,
+// Fields kernels, launches, library_calls, fallbacks, buffers and not_fused, as
+// python/litz/report.py reads them; interpreted is empty.
+std::string report_plan(const Plan& plan, const CppSources& sources,
                         const std::vector<LoweringNote>& fallbacks);
 
 // The report of a graph for a GPU with the dialect of its kernels, and why it is that one where

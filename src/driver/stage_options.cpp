@@ -11,6 +11,9 @@ namespace litz {
 
 namespace {
 
+// Of a kernel that takes about as long as its launch.
+constexpr int64_t kCombinedIterations = int64_t{1} << 20;
+
 // Their Triton kernels load tiles by tensor descriptors, which Hopper and what follows has.
 bool has_product_kernels(const Options& options, KernelDialect dialect,
                          const DeviceTarget& device) {
@@ -38,9 +41,11 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
   schedule.reuse_memory = options.reuse_memory;
   schedule.max_kernel_nodes = static_cast<int>(options.max_kernel_nodes);
   schedule.join_column_sums = options.join_column_sums;
+  schedule.combine_kernels = options.combine_kernels;
   if (!device.is_cpu()) {
     schedule.few_rows = device.multiprocessors;
     schedule.online_sums = true;
+    schedule.combined_iterations = kCombinedIterations;
   }
   if (dialect == KernelDialect::kTriton) schedule.column_sums = triton_column_sums();
   schedule.matrix_products = has_product_kernels(options, dialect, device);

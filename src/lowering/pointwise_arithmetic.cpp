@@ -225,6 +225,15 @@ std::optional<Unsupported> lower_addcdiv(OpCall& call) {
   return std::nullopt;
 }
 
+// a * b + c, rounded once.
+std::optional<Unsupported> lower_fma(OpCall& call) {
+  const DType dtype = call.result().dtype;
+  if (dtype == DType::kBool) return Unsupported{"eager has no such op for bools"};
+  set_elementwise(call, {"a", "b", "c"},
+                  [](std::span<const Expr> x) { return multiply_add(x[0], x[1], x[2]); });
+  return std::nullopt;
+}
+
 // Two forms, so that weights 0 and 1 give the ends exactly.
 Expr interpolate(Expr start, Expr end, Expr weight) {
   const Expr difference = end - start;
@@ -281,6 +290,7 @@ constexpr LoweringRow kRows[] = {
     {"aten::pow.Tensor_Tensor", lower_power_of_tensors},
     {"aten::addcmul", lower_addcmul},
     {"aten::addcdiv", lower_addcdiv},
+    {"prims::fma", lower_fma},
     {"aten::lerp.Scalar", lower_lerp_by_number},
     {"aten::lerp.Tensor", lower_lerp},
     {"aten::bitwise_and.Tensor", lower_binary<apply<ExprOp::kBitAnd>>},

@@ -2,13 +2,16 @@
 
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_nodes.h"
+#include "passes/expand_foreach.h"
 #include "passes/remove_noops.h"
 
 namespace litz {
 namespace {
 
 constexpr GraphPass kPasses[] = {
-    // First, so that equal calls on a tensor and on a copy of it become the same call.
+    // First: the others know calls on one tensor.
+    {"expand_foreach", "Calls ops on lists of tensors for each tensor.", expand_foreach},
+    // Next, so that equal calls on a tensor and on a copy of it become the same call.
     {"remove_noops", "Uses the argument instead of a view or copy that is the same tensor.",
      remove_noops},
     {"eliminate_common_subexpressions", "Uses the first of several equal calls.",

@@ -28,6 +28,12 @@ void find_accesses(Kernel& kernel) {
   }
 }
 
+std::span<const KernelId> kernels_of(const Step& step) {
+  if (const auto* kernel = std::get_if<KernelId>(&step.v)) return {kernel, 1};
+  if (const auto* set = std::get_if<KernelSet>(&step.v)) return set->members;
+  return {};
+}
+
 Index storage_elements(const Program& program, const Buffer& buffer) {
   IndexContext& context = program.indices();
   Index last = context.constant(1);

@@ -25,6 +25,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -109,9 +110,18 @@ struct Storage {
   uint32_t last_step = 0;
 };
 
-struct Step {
-  std::variant<KernelId, OperationId> v;  // a kernel, or an ExternKernel of the program
+// Kernels none of which reads or writes what another one writes: they may run at once. Dialects
+// for GPUs run them in as few launches as they can, the others one after the other.
+struct KernelSet {
+  std::vector<KernelId> members;
 };
+
+struct Step {
+  std::variant<KernelId, OperationId, KernelSet> v;  // OperationId: an ExternKernel of the program
+};
+
+// The kernels of a step; a library op has none.
+std::span<const KernelId> kernels_of(const Step& step);
 
 // Why two neighbours in the data flow stayed apart, for explain.
 struct NotFused {

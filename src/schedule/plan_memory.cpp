@@ -118,9 +118,11 @@ class MemoryPlanner {
     find_lives();
     classify();
     for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
-      for (BufferId id : written_at_[step]) {
-        if (plan_.storage[id].kind == Storage::Kind::kWorkspace && lives_[id].first == step)
-          place(id, step);
+      count_readers(step);
+      for (const Write& write : written_at_[step]) {
+        if (plan_.storage[write.buffer].kind == Storage::Kind::kWorkspace &&
+            lives_[write.buffer].first == step)
+          place(write, step);
       }
       for (BufferId id : dying_at_[step]) {
         if (!taken_over_[id.value]) release(id);
@@ -130,6 +132,11 @@ class MemoryPlanner {
   }
 
  private:
+  struct Write {
+    BufferId buffer;
+    KernelId kernel;  // invalid: a library op
+  };
+
   void find_lives() {
     lives_.resize(program_.buffers().size());
     written_at_.resize(plan_.steps.size());
@@ -140,19 +147,19 @@ class MemoryPlanner {
         lives_[id].first = std::min(lives_[id].first, step);
         lives_[id].last = std::max(lives_[id].last, step);
       };
-      if (const auto* kernel = std::get_if<KernelId>(&plan_.steps[step].v)) {
-        for (BufferId id : plan_.kernels[*kernel].reads) touch(id);
-        for (BufferId id : plan_.kernels[*kernel].writes) {
+      for (KernelId kernel : kernels_of(plan_.steps[step])) {
+        for (BufferId id : plan_.kernels[kernel].reads) touch(id);
+        for (BufferId id : plan_.kernels[kernel].writes) {
           touch(id);
-          written_at_[step].push_back(id);
+          written_at_[step].push_back({id, kernel});
         }
-      } else {
-        const Operation& operation =
-            program_.operations()[std::get<OperationId>(plan_.steps[step].v)];
+      }
+      if (const auto* extern_kernel = std::get_if<OperationId>(&plan_.steps[step].v)) {
+        const Operation& operation = program_.operations()[*extern_kernel];
         for (BufferId id : buffers_read(operation)) touch(id);
         for (BufferId id : buffers_written(operation)) {
           touch(id);
-          written_at_[step].push_back(id);
+          written_at_[step].push_back({id, {}});
         }
       }
     }
@@ -202,11 +209,18 @@ class MemoryPlanner {
     }
   }
 
-  void place(BufferId id, uint32_t step) {
-    Storage& storage = plan_.storage[id];
+  void count_readers(uint32_t step) {
+    readers_.clear();
+    for (KernelId kernel : kernels_of(plan_.steps[step])) {
+      for (BufferId id : plan_.kernels[kernel].reads) ++readers_[id.value];
+    }
+  }
+
+  void place(const Write& write, uint32_t step) {
+    Storage& storage = plan_.storage[write.buffer];
     const Index size = align(storage.size_bytes);
     if (reuse_) {
-      if (const BufferId donor = find_in_place_donor(id, step); donor.valid()) {
+      if (const BufferId donor = find_in_place_donor(write, step); donor.valid()) {
         storage.offset_bytes = plan_.storage[donor].offset_bytes;
         taken_over_[donor.value] = true;
         return;
@@ -229,11 +243,11 @@ class MemoryPlanner {
   }
 
   // A workspace buffer that dies in this kernel and whose elements are read only by the iteration
-  // that writes the same element of `id`, no later than it writes.
-  BufferId find_in_place_donor(BufferId id, uint32_t step) {
-    const auto* kernel_id = std::get_if<KernelId>(&plan_.steps[step].v);
-    if (kernel_id == nullptr) return {};
-    const Kernel& kernel = plan_.kernels[*kernel_id];
+  // that writes the same element of the buffer, no later than it writes.
+  BufferId find_in_place_donor(const Write& write, uint32_t step) {
+    if (!write.kernel.valid()) return {};
+    const BufferId id = write.buffer;
+    const Kernel& kernel = plan_.kernels[write.kernel];
     // With several stages or inner loops an element may be read again after the store.
     if (!kernel.reductions.empty() || kernel.sequential) return {};
     const KernelStore* store = nullptr;
@@ -248,7 +262,8 @@ class MemoryPlanner {
       if (storage.kind != Storage::Kind::kWorkspace || lives_[donor].last != step ||
           taken_over_[donor.value])
         continue;
-      if (lives_[donor].first == step) continue;
+      // Others that run at once may read it later.
+      if (lives_[donor].first == step || readers_[donor.value] > 1) continue;
       if (storage.size_bytes != plan_.storage[id].size_bytes ||
           size_of(program_.buffer(donor).dtype) != size_of(program_.buffer(id).dtype)) {
         continue;
@@ -277,9 +292,10 @@ class MemoryPlanner {
   bool reuse_;
   Index end_;
   IdVector<BufferId, Life> lives_;
-  std::vector<std::vector<BufferId>> written_at_;
+  std::vector<std::vector<Write>> written_at_;
   std::vector<std::vector<BufferId>> dying_at_;
   std::vector<bool> taken_over_;
+  std::unordered_map<uint32_t, uint32_t> readers_;  // of the step at hand, by buffer
   FreeBlocks free_;
 };
 

@@ -72,13 +72,13 @@ std::string to_string(const Plan& plan) {
   std::string text;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     text += "step " + std::to_string(i) + ": ";
-    if (const auto* kernel = std::get_if<KernelId>(&plan.steps[i].v)) {
-      text += "kernel " + std::to_string(kernel->value);
-      print_kernel(plan, plan.kernels[*kernel], text);
-    } else {
-      text += to_string(*plan.program,
-                        plan.program->operations()[std::get<OperationId>(plan.steps[i].v)]) +
-              "\n";
+    if (const auto* operation = std::get_if<OperationId>(&plan.steps[i].v)) {
+      text += to_string(*plan.program, plan.program->operations()[*operation]) + "\n";
+    }
+    if (std::holds_alternative<KernelSet>(plan.steps[i].v)) text += "at once\n";
+    for (KernelId kernel : kernels_of(plan.steps[i])) {
+      text += "kernel " + std::to_string(kernel.value);
+      print_kernel(plan, plan.kernels[kernel], text);
     }
   }
   if (plan.storage.empty()) return text;

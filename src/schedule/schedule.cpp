@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "schedule/build_kernels.h"
+#include "schedule/combine_kernels.h"
 #include "schedule/eliminate_dead_operations.h"
 #include "schedule/fuse_loops.h"
 #include "schedule/inline_producers.h"
@@ -64,6 +65,11 @@ void join_step(ScheduleState& state, const ScheduleOptions& options) {
   join_column_sums(*state.plan, options);
 }
 
+void combine_step(ScheduleState& state, const ScheduleOptions& options) {
+  if (!options.combine_kernels || options.combined_iterations == 0) return;
+  combine_kernels(*state.plan, options.combined_iterations);
+}
+
 void memory_step(ScheduleState& state, const ScheduleOptions& options) {
   plan_memory(*state.plan, options.reuse_memory);
 }
@@ -82,6 +88,9 @@ constexpr ScheduleStep kSteps[] = {
     // Whatever it joins needs no memory in between.
     {"join_column_sums", "Lets a kernel of rows sum up their columns, where the dialect can.",
      "join_column_sums=false: sums of columns are kernels of their own", join_step},
+    // What runs at once must not share memory.
+    {"combine_kernels", "Lets small independent kernels run at once, where the dialect can.",
+     "combine_kernels=false: one after the other", combine_step},
     {"plan_memory", "Lays buffers into one workspace, where they share bytes.",
      "reuse_memory=false: bytes of its own for each buffer", memory_step},
 };

@@ -22,6 +22,7 @@ struct ScheduleOptions {
   bool inline_producers = true;
   bool fuse = true;
   bool join_column_sums = true;
+  bool combine_kernels = true;
   bool order_groups = true;
   bool reuse_memory = true;
   int max_kernel_nodes = 400;  // scalar operations of one kernel, before fusion stops
@@ -35,6 +36,8 @@ struct ScheduleOptions {
   bool matrix_products = false;
   // Kernels of rows that sum up columns as well, where the dialect has them.
   ColumnSumLimits column_sums;
+  // Independent kernels of no more iterations each may run at once; 0: no kernels do.
+  int64_t combined_iterations = 0;
 };
 
 Plan schedule_program(std::shared_ptr<const Program> program, const ScheduleOptions& options);

@@ -14,7 +14,8 @@
 //        accumulating, except by a kernel that runs in order.
 //   S5   `reads` and `writes` are the buffers that the expressions load and the stores write.
 // Steps
-//   S6   Every kernel is one step, and every step is a kernel or a library op.
+//   S6   Every kernel is in one step, and every step is a kernel, several that run at once, or a
+//        library op. Of kernels that run at once none writes what another one reads or writes.
 //   S7   A buffer is in memory when a step reads it: an input, a constant, or written by a step
 //        before.
 //   S8   A buffer that a step reads or writes has a storage of the kind that fits it; an output of
@@ -22,7 +23,7 @@
 // Memory
 //   S9   Buffers of the workspace that are alive in one step share no bytes, except that a kernel
 //        without reductions may write an element over the one that it alone reads there, of an
-//        operand that dies with it.
+//        operand that dies with it and that no other kernel of the step reads.
 //   S10  A buffer of the workspace starts at a multiple of 64 bytes and ends within the workspace.
 #include "schedule/verify_plan.h"
 
@@ -196,14 +197,16 @@ class Verifier {
       where_ = "step " + std::to_string(step);
       std::vector<BufferId> reads;
       std::vector<BufferId> writes;
-      if (const auto* kernel = std::get_if<KernelId>(&plan_.steps[step].v)) {
-        require(!ran[kernel->value], 6, "kernel " + std::to_string(kernel->value) + " runs twice");
-        ran[kernel->value] = true;
-        reads = plan_.kernels[*kernel].reads;
-        writes = plan_.kernels[*kernel].writes;
-      } else {
-        const Operation& operation =
-            program_.operations()[std::get<OperationId>(plan_.steps[step].v)];
+      for (KernelId kernel : kernels_of(plan_.steps[step])) {
+        require(!ran[kernel.value], 6, "kernel " + std::to_string(kernel.value) + " runs twice");
+        ran[kernel.value] = true;
+        const Kernel& k = plan_.kernels[kernel];
+        reads.insert(reads.end(), k.reads.begin(), k.reads.end());
+        writes.insert(writes.end(), k.writes.begin(), k.writes.end());
+      }
+      if (const auto* set = std::get_if<KernelSet>(&plan_.steps[step].v)) check_set(*set);
+      if (const auto* id = std::get_if<OperationId>(&plan_.steps[step].v)) {
+        const Operation& operation = program_.operations()[*id];
         require(std::holds_alternative<ExternKernel>(operation.v), 6, "not a library op");
         reads = buffers_read(operation);
         writes = buffers_written(operation);
@@ -229,6 +232,22 @@ class Verifier {
       require(kind == BufferKind::kInput || kind == BufferKind::kConstant ||
                   written[view->buffer.value] || has_no_elements(view->buffer),
               8, "output " + name(view->buffer) + " is never written");
+    }
+  }
+
+  void check_set(const KernelSet& set) {
+    require(set.members.size() > 1, 6, "a set of fewer than two kernels");
+    std::map<BufferId, KernelId> writer;
+    for (KernelId kernel : set.members) {
+      for (BufferId id : plan_.kernels[kernel].writes)
+        require(writer.emplace(id, kernel).second, 6, name(id) + " is written by two at once");
+    }
+    for (KernelId kernel : set.members) {
+      for (BufferId id : plan_.kernels[kernel].reads) {
+        const auto found = writer.find(id);
+        require(found == writer.end() || found->second == kernel, 6,
+                name(id) + " is read and written at once");
+      }
     }
   }
 
@@ -336,12 +355,23 @@ class Verifier {
     }
   }
 
+  static bool contains(const std::vector<BufferId>& list, BufferId id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  }
+
   bool takes_over(BufferId id, BufferId donor, uint32_t step) const {
-    const auto* kernel_id = std::get_if<KernelId>(&plan_.steps[step].v);
-    if (kernel_id == nullptr || last_[donor.value] != step) return false;
-    const Kernel& kernel = plan_.kernels[*kernel_id];
-    if (!kernel.reductions.empty() || kernel.sequential ||
-        std::find(kernel.writes.begin(), kernel.writes.end(), donor) != kernel.writes.end())
+    const Kernel* writer = nullptr;
+    for (KernelId kernel : kernels_of(plan_.steps[step])) {
+      const Kernel& k = plan_.kernels[kernel];
+      if (contains(k.writes, id)) {
+        writer = &k;
+      } else if (contains(k.reads, donor)) {
+        return false;
+      }
+    }
+    if (writer == nullptr || last_[donor.value] != step) return false;
+    const Kernel& kernel = *writer;
+    if (!kernel.reductions.empty() || kernel.sequential || contains(kernel.writes, donor))
       return false;
     if (plan_.storage[donor].offset_bytes != plan_.storage[id].offset_bytes ||
         size_of(program_.buffer(donor).dtype) != size_of(program_.buffer(id).dtype))

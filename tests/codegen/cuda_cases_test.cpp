@@ -19,8 +19,9 @@ namespace {
 
 std::string device_source(const std::string& graph) {
   const LoweringResult lowered = lower_graph(parse_graph(graph), LoweringOptions{});
-  const Plan plan =
-      schedule_program(std::make_shared<const Program>(lowered.program), ScheduleOptions{});
+  ScheduleOptions options;
+  options.combined_iterations = int64_t{1} << 20;
+  const Plan plan = schedule_program(std::make_shared<const Program>(lowered.program), options);
   return print_cuda_program(plan).text;
 }
 

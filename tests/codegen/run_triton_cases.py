@@ -59,6 +59,47 @@ LARGE = {
 }""",
         lambda x: (x.softmax(0),),
     ),
+    "kernels of one launch": (
+        """graph(%a: f32[1000], %b: f32[48], %c: f32[33, 7], %x: f32[17, 64], %y: f32[5, 64], %n: i64[],
+      %s: f32[70, 90], %h: bf16[3, 700], %l: f32[3, 5000], %m: f32[400, 70], %e: f32[2048]) {
+  %0: f32[1000] = aten::add.Scalar(%a, 1.5)
+  %1: f32[48] = aten::add.Scalar(%b, 1.5)
+  %2: f32[33, 7] = aten::add.Scalar(%c, 1.5)
+  %3: i64[] = aten::add.Scalar(%n, 1)
+  %4: f32[17, 1] = aten::sum.dim_IntList(%x, [1], true)
+  %5: f32[5, 1] = aten::sum.dim_IntList(%y, [1], true)
+  %t: f32[90, 70]{1, 90} = aten::t(%s)
+  %6: f32[90, 70] = aten::clone(%t, memory_format=memory_format(contiguous))
+  %7: bf16[3, 700] = aten::neg(%h)
+  %8: f32[3, 5000] = aten::_softmax(%l, -1, false)
+  %9: f32[70] = aten::sum.dim_IntList(%m, [0])
+  %10: f32[2048] = aten::add.Scalar(%e, 1.5)
+  return (%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10)
+}""",
+        lambda a, b, c, x, y, n, s, h, l, m, e: (
+            a + 1.5, b + 1.5, c + 1.5, n + 1, x.sum(1, True), y.sum(1, True), s.t().contiguous(), -h, l.softmax(1),
+            m.sum(0), e + 1.5),
+    ),
+    "optimizer": (
+        "graph("
+        + ", ".join(f"%{t}{i}: f32[{i * i * 7 + 1}]" for i in range(40) for t in "pgm")
+        + ", %s: f32[]) {\n"
+        + "".join(
+            f"""  %v{i}: f32[{n}] = aten::lerp.Scalar(%m{i}, %g{i}, 0.25)
+  %u{i}: f32[{n}] = aten::mul.Tensor(%v{i}, %s)
+  %q{i}: f32[{n}] = aten::sub.Tensor(%p{i}, %u{i})
+"""
+            for i in range(40)
+            for n in [i * i * 7 + 1]
+        )
+        + "  return (" + ", ".join(f"%{t}{i}" for i in range(40) for t in "vq") + ")\n}",
+        lambda *x: tuple(
+            y
+            for i in range(40)
+            for v in [x[3 * i + 2].lerp(x[3 * i + 1], 0.25)]
+            for y in (v, x[3 * i] - v * x[-1])
+        ),
+    ),
     "split sums": (
         """graph(%x: f32[2, 100003]) {
   %y: f32[2] = aten::sum.dim_IntList(%x, [1])
@@ -236,6 +277,8 @@ def rows_and_columns(x):
 
 
 # Of these every one has kernels that sum up columns on the way through the rows.
+# How many launches these take.
+LAUNCHES = {"kernels of one launch": 3, "optimizer": 1}
 SUMS_COLUMNS = [name for name in LARGE if "gradients" in name or "columns come" in name]
 
 
@@ -439,7 +482,7 @@ class Interpreter:
         data = [inputs[i] for i in sorted(inputs)]
         shaped = []
         for x, (sizes, strides) in zip(data, parameters, strict=True):
-            shape = [int(n) for n in sizes.split(",")]
+            shape = [int(n) for n in sizes.split(",") if n]
             shaped.append(x.as_strided(shape, [int(n) for n in strides.split(",")]) if strides else x.view(shape))
         for act in change:
             act(*shaped)
@@ -559,6 +602,10 @@ def main() -> int:
         if case["case"].partition(": ")[2] in SUMS_COLUMNS and "_finish(s0" not in case["text"]:
             failed += 1
             print(f"FAIL {case['case']}: sums of columns are kernels of their own", flush=True)
+        launches = sum(len(step) for step in case.get("steps", ()))
+        if launches != LAUNCHES.get(case["case"].partition(": ")[2], launches):
+            failed += 1
+            print(f"FAIL {case['case']}: {launches} launches", flush=True)
     if options.interpret:
         failed += interpret(cases, options.slow)
     if options.compile:

@@ -131,6 +131,7 @@ Json describe(const Case& test) {
   ScheduleOptions options;
   options.matrix_products = true;
   options.column_sums = triton_column_sums();
+  options.combined_iterations = int64_t{1} << 20;
   const Plan plan = schedule_program(std::make_shared<const Program>(lowered.program), options);
   Json entry = {{"case", test.name}};
   const Result<TritonProgram> triton = print_triton_program(plan);
@@ -143,11 +144,11 @@ Json describe(const Case& test) {
   Json steps = Json::array();
   entry["library"] = false;
   for (const Step& step : plan.steps) {
-    if (const auto* kernel = std::get_if<KernelId>(&step.v)) {
-      steps.push_back(launches_of(*triton, triton->calls[kernel->value]));
-    } else {
-      entry["library"] = true;
+    for (KernelId kernel : kernels_of(step)) {
+      const TritonProgram::Call& call = triton->calls[kernel.value];
+      if (call.launched_with == kernel) steps.push_back(launches_of(*triton, call));
     }
+    if (std::holds_alternative<OperationId>(step.v)) entry["library"] = true;
   }
   entry["steps"] = std::move(steps);
   entry["buffers"] = buffers_of(plan);

@@ -389,6 +389,61 @@ def mutation():
     compare(lambda x: x.t().relu_(), randn(9, 5))
 
 
+def launches():
+    return max(graph.launches for graph in litz.report().graphs)
+
+
+@check
+def optimizer_steps():
+    """The step of an optimizer takes a launch or two, however many parameters there are."""
+    sizes = [(64, 64), (64,), (128, 65), (33, 7), (1,), (), (300, 200), (1000, 1000)]
+    makers = {
+        "Adam": lambda p: torch.optim.Adam(p, lr=1e-2, foreach=True),
+        "AdamW": lambda p: torch.optim.AdamW(p, lr=1e-2, foreach=True),
+        "Adam, amsgrad": lambda p: torch.optim.Adam(p, lr=1e-2, amsgrad=True, weight_decay=0.1),
+        "Adam, capturable": lambda p: torch.optim.Adam(p, lr=1e-2, capturable=True),
+        "Adam, one by one": lambda p: torch.optim.Adam(p, lr=1e-2, foreach=False),
+        "SGD": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9, weight_decay=0.01, foreach=True),
+    }
+    for name, make in makers.items():
+        values, gradients = ([randn(*sizes[i % len(sizes)]) for i in range(40)] for _ in range(2))
+        results = []
+        for compiled in (True, False):
+            parameters = [torch.nn.Parameter(value.clone()) for value in values]
+            optimizer = make(parameters)
+            torch._dynamo.reset()
+            litz.reset()
+            step = optimizer.step
+            if compiled:
+                step = torch.compile(step, backend="litz", options={"gpu_dialect": DIALECT})
+            for _ in range(3):
+                for parameter, gradient in zip(parameters, gradients, strict=True):
+                    parameter.grad = gradient.clone()
+                step()
+            if compiled:
+                expect_compiled()
+                assert launches() <= 4, f"{name}: {launches()} launches"
+                assert not litz.report().fallbacks, f"{name}: {litz.report()}"
+            state = [v for one in optimizer.state.values() for v in one.values() if isinstance(v, torch.Tensor)]
+            results.append([p.detach() for p in parameters] + [v.cuda() for v in state])
+        expect_equal(*results, rtol=1e-4, atol=1e-5)
+
+
+@check
+def many_small_norms():
+    """Norms of many tensors in a launch or two; the rows of some are as long as those of others."""
+    def norms(*tensors):
+        return [F.layer_norm(x, x.shape[1:]) for x in tensors] + [F.normalize(x, dim=0) for x in tensors]
+
+    rows = [(3, 64), (70, 64), (1, 64), (200, 1000), (5, 4096), (64, 33), (500, 10)]
+    tensors = [randn(*rows[i % len(rows)]) for i in range(28)]
+    expect_equal(compile(norms)(*tensors), norms(*tensors), rtol=1e-4, atol=1e-5)
+    expect_compiled()
+    assert launches() < 28, f"{launches()} launches"
+    half = [x.bfloat16() for x in tensors]
+    expect_equal(compile(norms)(*half), norms(*half), rtol=2e-2, atol=2e-2)
+
+
 @check
 def outputs_that_alias():
     x = randn(8, 6)

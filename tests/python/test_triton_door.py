@@ -106,6 +106,18 @@ def test_what_goes_to_cuda_after_all_is_planned_for_it(with_cuda):
     assert len(result.info["kernels"]) == 4
 
 
+def several_sums(x):
+    return x.sum(1), x.sum(0), x.sum()
+
+
+@pytest.mark.parametrize("dialect", ["triton", "cuda"])
+def test_small_kernels_are_launched_together(with_cuda, dialect):
+    together, _ = compile_for_device(several_sums, "cuda:0", gpu_dialect=dialect, verify=True)
+    assert (together.info["dialect"], together.info["launches"]) == (dialect, 1)
+    apart, _ = compile_for_device(several_sums, "cuda:0", gpu_dialect=dialect, combine_kernels=False)
+    assert apart.info["launches"] == len(apart.info["kernels"]) == len(together.info["kernels"]) > 1
+
+
 @pytest.mark.parametrize(
     "worker, reason",
     [

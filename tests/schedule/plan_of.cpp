@@ -89,13 +89,13 @@ std::vector<std::string> written_by_step(const Plan& plan) {
   std::vector<std::string> steps;
   for (const Step& step : plan.steps) {
     std::string names;
-    if (const auto* kernel = std::get_if<KernelId>(&step.v)) {
-      for (BufferId id : plan.kernels[*kernel].writes)
+    for (KernelId kernel : kernels_of(step)) {
+      if (!names.empty()) names += " |";
+      for (BufferId id : plan.kernels[kernel].writes)
         names += (names.empty() ? "" : " ") + plan.program->buffer(id).name;
-    } else {
-      const Operation& operation = plan.program->operations()[std::get<OperationId>(step.v)];
-      names = std::get<ExternKernel>(operation.v).name;
     }
+    if (const auto* operation = std::get_if<OperationId>(&step.v))
+      names = std::get<ExternKernel>(plan.program->operations()[*operation].v).name;
     steps.push_back(names);
   }
   return steps;

@@ -52,6 +52,7 @@ CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& option
     calls.push_back(
         {name, std::move(printed.buffers), std::move(printed.symbols), printed.checks_values});
     sources.kernels.push_back(name);
+    ++sources.launches;
   }
 
   const CppRun run = print_cpp_run(plan, calls, prelude, {options.description, false});

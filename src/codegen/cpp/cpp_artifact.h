@@ -23,7 +23,8 @@ struct CppSources {
   std::vector<CppSource> units;   // the first one has the entry points
   std::vector<CppSource> beside;  // for other compilers, to be kept with them
   std::vector<std::string>
-      kernels;  // function called for each kernel of the plan; equal kernels share one
+      kernels;          // function called for each kernel of the plan; equal kernels share one
+  size_t launches = 0;  // calls of them: one for several that run at once
   std::vector<OperationId> extern_ops;  // what LitzHost::call's `op` stands for
 };
 

@@ -72,6 +72,7 @@ class RunPrinter {
         prelude_(prelude),
         options_(options),
         binding_(bind_symbols(program_)),
+        mutated_inputs_(mutated_inputs(program_)),
         body_(2) {}
 
   CppRun print() {
@@ -216,7 +217,7 @@ class RunPrinter {
   // ... as kernels get it: of an input that begins anywhere, a copy.
   std::string kernel_pointer(BufferId id) {
     const Storage& s = storage(id);
-    if (!options_.aligned || s.kind != Storage::Kind::kInput || is_mutated_input(program_, id))
+    if (!options_.aligned || s.kind != Storage::Kind::kInput || mutated_inputs_[id.value])
       return pointer(id);
     const std::string name = "in" + text(s.number);
     if (!aligned_inputs_.emplace(id.value, true).second) return name;
@@ -296,11 +297,12 @@ class RunPrinter {
       if (storage(id).kind == Storage::Kind::kOutput) allocate_output(id);
     }
     for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
-      if (const auto* kernel = std::get_if<KernelId>(&plan_.steps[step].v)) {
-        call_kernel(calls_[kernel->value], plan_.kernels[*kernel]);
-      } else {
-        call_library(std::get<OperationId>(plan_.steps[step].v));
+      for (KernelId kernel : kernels_of(plan_.steps[step])) {
+        if (!calls_[kernel.value].function.empty())
+          call_kernel(calls_[kernel.value], plan_.kernels[kernel]);
       }
+      if (const auto* operation = std::get_if<OperationId>(&plan_.steps[step].v))
+        call_library(*operation);
       for (uint32_t i : dying_after(step)) {
         const std::string name = tensor_name(BufferId(i));
         body_.line("host->release(host->self, &" + name + ");");
@@ -336,7 +338,14 @@ class RunPrinter {
   void call_kernel(const KernelCall& call, const Kernel& kernel) {
     std::string line = call.function + "(host, &status";
     if (options_.on_device) line += ", ws + " + index(scratch_offset());
-    for (BufferId id : call.buffers) line += ", " + kernel_pointer(id);
+    std::string pointers;
+    for (BufferId id : call.buffers) pointers += ", " + kernel_pointer(id);
+    if (call.takes_array) {
+      const std::string name = "a" + text(next_++);
+      body_.line("char* " + name + "[] = {" + pointers.substr(2) + "};");
+      pointers = ", " + name;
+    }
+    line += pointers;
     for (Index symbol : call.symbols) line += ", " + index(symbol);
     body_.line(line + ");");
     if (options_.on_device) {
@@ -582,10 +591,6 @@ class RunPrinter {
   }
 
   void print_description(IndentedBuffer& t) {
-    std::vector<bool> mutated(program_.buffers().size(), false);
-    for (const Operation& operation : program_.operations()) {
-      for (BufferId id : buffers_written(operation)) mutated[id.value] = true;
-    }
     std::string specs;
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       const Program::Input& input = program_.inputs[i];
@@ -601,7 +606,8 @@ class RunPrinter {
       const std::string strides = extents(buffer.strides, t, "input" + number + "_strides");
       specs += "  {" + name + ", 1, " + dtype_text(buffer.dtype) + ", " +
                text(static_cast<int64_t>(buffer.sizes.size())) + ", " +
-               (mutated[input.buffer.value] ? "1" : "0") + ", " + sizes + ", " + strides + "},\n";
+               (mutated_inputs_[input.buffer.value] ? "1" : "0") + ", " + sizes + ", " + strides +
+               "},\n";
     }
     if (specs.empty()) specs = "  {0, 0, 0, 0, 0, 0, 0},\n";
     t.line("static const LitzInputSpec input_specs[] = {\n" + specs + "};");
@@ -631,6 +637,7 @@ class RunPrinter {
   Prelude& prelude_;
   const CppRunOptions& options_;
   SymbolBinding binding_;
+  std::vector<bool> mutated_inputs_;
   IndentedBuffer body_;
   std::vector<std::string> statics_;
   std::vector<std::string> shape_lines_;
@@ -650,14 +657,14 @@ class RunPrinter {
 
 }  // namespace
 
-bool is_mutated_input(const Program& program, BufferId buffer) {
-  if (program.buffer(buffer).kind != BufferKind::kInput) return false;
+std::vector<bool> mutated_inputs(const Program& program) {
+  std::vector<bool> mutated(program.buffers().size(), false);
   for (const Operation& operation : program.operations()) {
     for (BufferId written : buffers_written(operation)) {
-      if (written == buffer) return true;
+      if (program.buffer(written).kind == BufferKind::kInput) mutated[written.value] = true;
     }
   }
-  return false;
+  return mutated;
 }
 
 CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, Prelude& prelude,

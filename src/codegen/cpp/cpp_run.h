@@ -12,15 +12,18 @@ namespace litz {
 
 inline constexpr int kDeviceAlignment = 16;
 
-// Whether the graph writes to a buffer that is one of its inputs.
-bool is_mutated_input(const Program& program, BufferId buffer);
+// Whether the graph writes to a buffer that is one of its inputs, for each buffer.
+std::vector<bool> mutated_inputs(const Program& program);
 
 // How a kernel of the plan is called.
 struct KernelCall {
+  // Empty: the kernel is one of a KernelSet that the call of another one launches, too.
   std::string function;
   std::vector<BufferId> buffers;
   std::vector<Index> symbols;
   bool checks_values = false;
+  bool takes_array = false;     // of the buffers' addresses
+  KernelId launched_with = {};  // where the function is empty: whose call it is
 };
 
 struct CppRun {

@@ -1,7 +1,10 @@
 #include "codegen/cpp/cpp_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <tuple>
+#include <vector>
 
 namespace litz {
 
@@ -73,9 +76,13 @@ namespace {
 std::string sum_text(Index e, std::string_view int64_suffix,
                      const std::function<std::string(Index)>& text_of) {
   const auto literal = [&](int64_t value) { return cpp_integer_literal(value, int64_suffix); };
+  // In an order of their own, so that equal kernels have equal texts; what is added first.
+  std::vector<std::tuple<bool, std::string, int64_t>> parts;
+  for (const auto& [coefficient, term] : e.terms())
+    parts.emplace_back(coefficient < 0, text_of(term), coefficient);
+  std::sort(parts.begin(), parts.end());
   std::string text;
-  for (const auto& [coefficient, term] : e.terms()) {
-    std::string part = text_of(term);
+  for (auto& [is_negative, part, coefficient] : parts) {
     if (coefficient == -1 && !text.empty()) {
       text += " - " + part;
       continue;

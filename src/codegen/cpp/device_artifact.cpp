@@ -53,7 +53,11 @@ CppSources print_device_artifact(const Plan& plan, const std::vector<KernelCall>
   const CppRun run = print_cpp_run(plan, calls, prelude, options);
   CppSources sources;
   sources.extern_ops = run.extern_ops;
-  for (const KernelCall& call : calls) sources.kernels.push_back(call.function);
+  for (const KernelCall& call : calls) {
+    const bool launches = !call.function.empty();
+    sources.launches += launches ? 1 : 0;
+    sources.kernels.push_back(launches ? call.function : calls[call.launched_with.value].function);
+  }
   CppSource source;
   source.name = "graph.cpp";
   source.text = prelude.text() + cpp_abi_text();

@@ -309,6 +309,7 @@ SimtWords cuda_words() {
   words.unroll = "_Pragma(\"unroll\") ";
   words.unroll_some = "_Pragma(\"unroll 4\") ";
   words.shuffle = "litz_shuffle";
+  words.combines_kernels = true;
   return words;
 }
 

@@ -26,6 +26,7 @@ struct SimtWords {
   std::string shuffle;
   int warp = 32;                     // threads that a shuffle reaches
   std::string int64_suffix = "LL";   // of an integer literal that needs 64 bits
+  bool combines_kernels = false;     // functions that a kernel calls may have local memory
   bool status_in_arguments = false;  // checks report through a kernel's last argument
 };
 

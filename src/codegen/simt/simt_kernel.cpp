@@ -13,13 +13,15 @@ namespace litz {
 namespace {
 
 constexpr size_t kMostKept = 3;  // loads whose values stay in registers
+// Of each kernel of a launch of several, whose local memory adds up.
+constexpr int64_t kLocalBytesOfPart = 5 * 1024;
 
 std::string text(int64_t value) { return std::to_string(value); }
 
 class KernelPrinter {
  public:
   KernelPrinter(const Program& program, const Kernel& kernel, const SimtDialect& dialect,
-                const ThreadHeuristics& heuristics, Prelude& prelude)
+                const ThreadHeuristics& heuristics, Prelude& prelude, bool is_part = false)
       : program_(program),
         kernel_(kernel),
         words_(dialect.words()),
@@ -27,7 +29,9 @@ class KernelPrinter {
         analysis_(kernel),
         arguments_(program),
         body_(analysis_, prelude, arguments_),
-        plan_(plan_threads(analysis_, program, heuristics)),
+        is_part_(is_part),
+        plan_(is_part ? plan_threads_of_part(analysis_, program, heuristics)
+                      : plan_threads(analysis_, program, heuristics)),
         finish_threads_(heuristics.block),
         position_(plan_.narrow ? "i32" : "i64") {
     for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
@@ -43,18 +47,24 @@ class KernelPrinter {
     return plan_.group > 1 && plan_.turns == 0 && kernel_.num_stages > 1;
   }
 
+  std::optional<CombinedPart> print_part() {
+    if (plan_.splits > 1 || !plan_.fault.empty()) return std::nullopt;
+    CombinedPart part;
+    part.body = print_statements();
+    if (!arguments_.symbols().empty() || !units_.is_constant() || local_bytes_ > kLocalBytesOfPart)
+      return std::nullopt;
+    const int64_t per_block = units_of_block();
+    part.programs = (units_.constant() + per_block - 1) / per_block;
+    part.length =
+        is_vector_of_one_loop() ? extent(plan_.vector_loop).constant() : units_.constant();
+    part.buffers = arguments_.buffers();
+    part.checks = arguments_.checks_values();
+    part.threads = plan_.threads();
+    return part;
+  }
+
   SimtKernel print() {
-    body_.push_scope(CppBody::kNoLoop, "");
-    body_.push_iteration_scope();
-    if (!plan_.turned_loads.empty()) {
-      print_turned();
-    } else if (is_pointwise()) {
-      print_pointwise();
-    } else {
-      print_groups();
-    }
-    body_.pop_scope("");
-    const std::string statements = body_.take_text();
+    const std::string statements = print_statements();
     std::string finish;
     if (plan_.splits > 1) {
       body_.push_iteration_scope();
@@ -66,6 +76,38 @@ class KernelPrinter {
   }
 
  private:
+  std::string print_statements() {
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.push_iteration_scope();
+    if (!plan_.turned_loads.empty()) {
+      print_turned();
+    } else if (is_pointwise()) {
+      print_pointwise();
+    } else {
+      print_groups();
+    }
+    body_.pop_scope("");
+    return body_.take_text();
+  }
+
+  // The block's number among those of the kernel.
+  std::string block_number() const { return is_part_ ? "pid" : words_.block[0]; }
+
+  // So many vectors, squares or groups there are.
+  void set_units(Index units) {
+    units_ = units;
+    total_ = is_part_ ? "n" : body_.index(units);
+  }
+
+  // Vectors along the only loop, the last of which may stand out past its end.
+  bool is_vector_of_one_loop() const {
+    return is_pointwise() && plan_.turned_loads.empty() && plan_.lanes > 1 && outer_.size() == 1;
+  }
+
+  int64_t units_of_block() const {
+    return !plan_.turned_loads.empty() ? 1 : is_pointwise() ? plan_.threads() : plan_.groups;
+  }
+
   Index extent(size_t loop) const { return analysis_.extent(loop); }
 
   Index count(const std::vector<size_t>& loops) const {
@@ -117,8 +159,10 @@ class KernelPrinter {
       units = ceil_div(units, program_.indices().constant(lanes));
       rows.pop_back();
     }
-    total_ = body_.index(units);
-    body_.out().line("const " + position_ + " it = (" + position_ + ")" + words_.block[0] + " * " +
+    set_units(units);
+    if (is_part_ && is_vector_of_one_loop())
+      total_ = "(n + " + text(lanes - 1) + ") / " + text(lanes);
+    body_.out().line("const " + position_ + " it = (" + position_ + ")" + block_number() + " * " +
                      text(plan_.threads()) + " + (" + position_ + ")" + words_.thread + ";");
     body_.out().line("if (it >= " + total_ + ") return;");
     if (lanes == 1) {
@@ -135,7 +179,7 @@ class KernelPrinter {
       body_.out().line("const " + position_ + " v = " + loop_name(vector) + ";");
     }
     bind(rows);
-    const std::string length = body_.index(extent(vector));
+    const std::string length = is_part_ && single ? "n" : body_.index(extent(vector));
     body_.push_vector_scope(vector, "v", lanes, "");
     body_.store_outer();
     const bool whole = extent(vector).is_constant() && extent(vector).constant() % lanes == 0;
@@ -166,11 +210,11 @@ class KernelPrinter {
     const std::string height = body_.index(extent(along));
     const Index across = ceil_div(extent(last), program_.indices().constant(kTurnedEdge));
     const Index down = ceil_div(extent(along), program_.indices().constant(kTurnedEdge));
-    total_ = body_.index(count(around) * across * down);
+    set_units(count(around) * across * down);
     IndentedBuffer& out = body_.out();
     const std::string tiles_across = body_.index(across);
     const std::string tiles_down = body_.index(down);
-    out.line("const " + position_ + " tile = (" + position_ + ")" + words_.block[0] + ";");
+    out.line("const " + position_ + " tile = (" + position_ + ")" + block_number() + ";");
     out.line("const " + position_ + " left = tile % " + tiles_across + " * " + edge + ";");
     out.line("const " + position_ + " top = tile / " + tiles_across + " % " + tiles_down + " * " +
              edge + ";");
@@ -181,6 +225,7 @@ class KernelPrinter {
     for (Expr load : loads) {
       const DType dtype = register_dtype(load.dtype());
       tiles.push_back(body_.fresh("square"));
+      local_bytes_ += int64_t{kTurnedEdge} * (kTurnedEdge + 1) * size_of(dtype);
       body_.out().line(words_.local + (dtype == DType::kBool ? "bool" : prelude_.type(dtype, 1)) +
                        " " + tiles.back() + "[" + edge + "][" + edge + " + 1];");
     }
@@ -211,13 +256,13 @@ class KernelPrinter {
   // ---- groups ----
 
   void print_groups() {
-    total_ = body_.index(count(outer_));
+    set_units(count(outer_));
     const std::string group = text(plan_.group);
     const std::string groups = text(plan_.groups);
     IndentedBuffer& out = body_.out();
     std::string which = "0";
     if (plan_.groups > 1) which = words_.thread + (plan_.columns ? " % " + groups : " / " + group);
-    out.line(position_ + " it = (" + position_ + ")" + words_.block[0] + " * " + groups + " + (" +
+    out.line(position_ + " it = (" + position_ + ")" + block_number() + " * " + groups + " + (" +
              position_ + ")(" + which + ");");
     out.line("const i32 member = (i32)" +
              (plan_.group == 1 ? std::string("0")
@@ -537,8 +582,10 @@ class KernelPrinter {
 
   void declare_shared(const Accumulator& total) {
     const int64_t slots = plan_.columns || !shuffles() ? plan_.threads() : words_.warp;
-    for (const auto& [type, name] : total.total_variables("_s"))
+    for (const auto& [type, name] : total.total_variables("_s")) {
       body_.out().line(words_.local + type + " " + name + "[" + text(slots) + "];");
+      local_bytes_ += slots * 8;
+    }
   }
 
   void combine_group(uint32_t stage) {
@@ -671,9 +718,7 @@ class KernelPrinter {
       kernel.device_text +=
           "\n" + function(name + std::string(kSimtFinish), finish_threads_, finish);
 
-    const std::string per_block = !plan_.turned_loads.empty() ? "1"
-                                  : is_pointwise()            ? text(plan_.threads())
-                                                              : text(plan_.groups);
+    const std::string per_block = text(units_of_block());
     IndentedBuffer h;
     h.open("static void " + name + "(const LitzHost* host, i32* status, " + of_host + ") {");
     h.line("const i64 total = " + total_ + ";");
@@ -701,6 +746,7 @@ class KernelPrinter {
   KernelAnalysis analysis_;
   KernelArguments arguments_;
   CppBody body_;
+  bool is_part_;  // one of several kernels (combined_launch.h)
   ThreadPlan plan_;
   int finish_threads_;    // that combine the partial results of one row
   std::string position_;  // the type of positions
@@ -710,11 +756,23 @@ class KernelPrinter {
   std::vector<Accumulator> totals_;        // of the group: scalars
   std::vector<Expr> kept_;                 // loads whose values stay in registers
   int64_t scratch_bytes_ = 0;
+  int64_t local_bytes_ = 0;  // that a block shares, about
   // Groups; where there are no inner loops vectors, or squares.
+  Index units_;
   std::string total_;
 };
 
 }  // namespace
+
+std::optional<CombinedPart> print_simt_part(const Program& program, const Kernel& kernel,
+                                            const SimtDialect& dialect,
+                                            const ThreadHeuristics& heuristics, Prelude& prelude) {
+  KernelPrinter printer(program, kernel, dialect, heuristics, prelude, true);
+  std::optional<Kernel> online;
+  if (printer.reads_rows_again()) online = with_online_sums(kernel);
+  return online ? KernelPrinter(program, *online, dialect, heuristics, prelude, true).print_part()
+                : printer.print_part();
+}
 
 SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
                              const SimtDialect& dialect, const ThreadHeuristics& heuristics,

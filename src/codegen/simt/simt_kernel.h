@@ -7,9 +7,11 @@
 // inputs give equal results.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/common/combined_launch.h"
 #include "codegen/cpp/prelude.h"
 #include "codegen/simt/simt_dialect.h"
 #include "codegen/simt/thread_plan.h"
@@ -23,6 +25,7 @@ struct SimtKernel {
   std::string host_text;
   std::vector<BufferId> buffers;  // pointer arguments p0, p1, ...
   std::vector<Index> symbols;     // int64 arguments n0, n1, ...
+  bool takes_array = false;       // of the pointers, in the host function
   // A second function, kSimtKernelName followed by kSimtFinish, combines the partial results that
   // the first one leaves in so many bytes of scratch memory; 0: there is none.
   int64_t scratch_bytes = 0;
@@ -41,5 +44,10 @@ inline constexpr std::string_view kSimtFinish = "_finish";
 SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
                              const SimtDialect& dialect, const ThreadHeuristics& heuristics,
                              Prelude& prelude);
+
+// The kernel as one of several; nothing where it needs launches of its own.
+std::optional<CombinedPart> print_simt_part(const Program& program, const Kernel& kernel,
+                                            const SimtDialect& dialect,
+                                            const ThreadHeuristics& heuristics, Prelude& prelude);
 
 }  // namespace litz

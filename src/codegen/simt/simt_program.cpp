@@ -1,66 +1,130 @@
 #include "codegen/simt/simt_program.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "codegen/cpp/cpp_artifact.h"
 #include "codegen/cpp/cpp_text.h"
+#include "codegen/simt/combined_simt.h"
 #include "codegen/simt/simt_kernel.h"
 
 namespace litz {
 namespace {
 
-void add_functions(const Kernel& kernel, const SimtKernel& printed, const std::string& name,
-                   std::vector<SimtFunction>& functions) {
-  SimtFunction function;
-  function.name = name;
-  function.pointers = 1 + printed.buffers.size();
-  function.integers = printed.symbols.size();
-  function.checks_values = printed.checks_values;
-  if (!kernel.origins.empty()) function.origin = kernel.origins.back();
-  functions.push_back(function);
-  if (printed.scratch_bytes == 0) return;
-  function.name += kSimtFinish;
-  functions.push_back(std::move(function));
-}
+class ProgramPrinter {
+ public:
+  ProgramPrinter(const Plan& plan, const SimtDialect& dialect, const ThreadHeuristics& heuristics)
+      : plan_(plan), dialect_(dialect), heuristics_(heuristics), prelude_(target(dialect)) {}
+
+  SimtProgram print() {
+    program_.calls.resize(plan_.kernels.size());
+    const std::vector<const KernelSet*> sets = sets_of_kernels(plan_);
+    for (uint32_t i = 0; i < plan_.kernels.size(); ++i) {
+      const KernelId id(i);
+      if (sets[i] == nullptr || !dialect_.words().combines_kernels) {
+        add_one(id);
+      } else if (sets[i]->members[0] == id) {
+        add_set(*sets[i]);
+      }
+    }
+    if (!prelude_.missing().empty()) {
+      program_.unsupported = "the backend has no text for ";
+      for (const std::string& what : prelude_.missing())
+        program_.unsupported += (&what == &prelude_.missing()[0] ? "" : ", ") + what;
+    }
+    program_.text = prelude_.text();
+    program_.kernels_begin = program_.text.size();
+    program_.text += kernels_;
+    return std::move(program_);
+  }
+
+ private:
+  static PreludeTarget target(const SimtDialect& dialect) {
+    PreludeTarget target;
+    target.device = &dialect;
+    return target;
+  }
+
+  void add_one(KernelId id) {
+    const Kernel& kernel = plan_.kernels[id];
+    add(id, print_simt_kernel(*plan_.program, kernel, dialect_, heuristics_, prelude_),
+        origins_comment(kernel));
+  }
+
+  void add_set(const KernelSet& set) {
+    std::vector<CombinedPart> parts;
+    for (KernelId id : set.members) {
+      std::optional<CombinedPart> part =
+          print_simt_part(*plan_.program, plan_.kernels[id], dialect_, heuristics_, prelude_);
+      if (part) {
+        part->kernel = id;
+        parts.push_back(std::move(*part));
+      } else {
+        add_one(id);
+      }
+    }
+    for (const CombinedLaunch& launch : plan_launches(parts)) {
+      const std::vector<KernelId> kernels = launch.kernels();
+      if (kernels.size() == 1) {
+        add_one(kernels[0]);
+        continue;
+      }
+      for (KernelId id : kernels) program_.calls[id.value].launched_with = kernels[0];
+      add(kernels[0], print_combined_simt(launch, dialect_), origins_comment(plan_, launch));
+    }
+  }
+
+  void add(KernelId id, SimtKernel printed, const std::string& title) {
+    if (program_.unsupported.empty()) program_.unsupported = printed.fault;
+    const auto [found, added] =
+        known_.emplace(printed.device_text + printed.host_text, program_.functions.size());
+    if (added) {
+      const std::string number = std::to_string(program_.functions.size());
+      const std::string name = "k" + number;
+      add_functions(plan_.kernels[id], printed, name);
+      kernels_ += "\n" + title + "\n" + replace_all(printed.device_text, kSimtKernelName, name);
+      program_.host_text +=
+          "\n" + replace_all(replace_all(printed.host_text, kSimtKernelName, name),
+                             kSimtKernelNumber, number);
+    }
+    program_.scratch_bytes = std::max(program_.scratch_bytes, printed.scratch_bytes);
+    program_.calls[id.value] = {program_.functions[found->second].name,
+                                std::move(printed.buffers),
+                                std::move(printed.symbols),
+                                true,
+                                printed.takes_array,
+                                {}};
+  }
+
+  void add_functions(const Kernel& kernel, const SimtKernel& printed, const std::string& name) {
+    SimtFunction function;
+    function.name = name;
+    function.pointers = 1 + printed.buffers.size();
+    function.integers = printed.symbols.size();
+    function.checks_values = printed.checks_values;
+    if (!kernel.origins.empty()) function.origin = kernel.origins.back();
+    program_.functions.push_back(function);
+    if (printed.scratch_bytes == 0) return;
+    function.name += kSimtFinish;
+    program_.functions.push_back(std::move(function));
+  }
+
+  const Plan& plan_;
+  const SimtDialect& dialect_;
+  const ThreadHeuristics& heuristics_;
+  Prelude prelude_;
+  SimtProgram program_;
+  std::string kernels_;
+  std::unordered_map<std::string, size_t> known_;
+};
 
 }  // namespace
 
 SimtProgram print_simt_program(const Plan& plan, const SimtDialect& dialect,
                                const ThreadHeuristics& heuristics) {
-  PreludeTarget target;
-  target.device = &dialect;
-  Prelude prelude(target);
-  SimtProgram program;
-  std::string kernels;
-  std::unordered_map<std::string, size_t> known;
-  for (const Kernel& kernel : plan.kernels) {
-    SimtKernel printed = print_simt_kernel(*plan.program, kernel, dialect, heuristics, prelude);
-    if (program.unsupported.empty()) program.unsupported = printed.fault;
-    const auto [found, added] =
-        known.emplace(printed.device_text + printed.host_text, program.functions.size());
-    if (added) {
-      const std::string number = std::to_string(program.functions.size());
-      const std::string name = "k" + number;
-      add_functions(kernel, printed, name, program.functions);
-      kernels += "\n" + origins_comment(kernel) + "\n" +
-                 replace_all(printed.device_text, kSimtKernelName, name);
-      program.host_text += "\n" + replace_all(replace_all(printed.host_text, kSimtKernelName, name),
-                                              kSimtKernelNumber, number);
-    }
-    program.scratch_bytes = std::max(program.scratch_bytes, printed.scratch_bytes);
-    program.calls.push_back({program.functions[found->second].name, std::move(printed.buffers),
-                             std::move(printed.symbols), true});
-  }
-  if (!prelude.missing().empty()) {
-    program.unsupported = "the backend has no text for ";
-    for (const std::string& what : prelude.missing())
-      program.unsupported += (&what == &prelude.missing()[0] ? "" : ", ") + what;
-  }
-  program.text = prelude.text();
-  program.kernels_begin = program.text.size();
-  program.text += kernels;
-  return program;
+  return ProgramPrinter(plan, dialect, heuristics).print();
 }
 
 }  // namespace litz

@@ -166,4 +166,14 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
   return plan;
 }
 
+ThreadPlan plan_threads_of_part(KernelAnalysis& analysis, const Program& program,
+                                ThreadHeuristics heuristics) {
+  heuristics.most_group = std::min(heuristics.most_group, heuristics.block);
+  heuristics.most_column_group =
+      std::min(heuristics.most_column_group, heuristics.block / heuristics.column_width);
+  ThreadPlan plan = plan_threads(analysis, program, heuristics);
+  while (plan.threads() < heuristics.block) plan.groups *= 2;
+  return plan;
+}
+
 }  // namespace litz

@@ -77,4 +77,8 @@ inline constexpr int kTurnedEdge = 32;  // of those squares
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
                         const ThreadHeuristics& heuristics);
 
+// The same with blocks of `heuristics.block` threads, as kernels that run at once have them.
+ThreadPlan plan_threads_of_part(KernelAnalysis& analysis, const Program& program,
+                                ThreadHeuristics heuristics);
+
 }  // namespace litz

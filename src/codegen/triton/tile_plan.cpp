@@ -60,7 +60,8 @@ bool has_words_only(KernelAnalysis& analysis, const Program& program) {
   return words;
 }
 
-void plan_pointwise(KernelAnalysis& analysis, const Program& program, TilePlan& plan) {
+void plan_pointwise(KernelAnalysis& analysis, const Program& program, bool among_others,
+                    TilePlan& plan) {
   const size_t outer = analysis.num_loops();
   TurnedLoads turned = find_turned_loads(analysis, 16);
   if (!turned.loads.empty()) {
@@ -81,9 +82,12 @@ void plan_pointwise(KernelAnalysis& analysis, const Program& program, TilePlan& 
     smallest = std::min(smallest, std::max<int64_t>(bytes, 2));
   });
   const int64_t stretch = kStretchBytes / smallest;
-  plan.rows = static_cast<int>(std::min<int64_t>(stretch, power_of_two(total)));
+  // Kernels of any size share a function where they run at once.
+  plan.rows =
+      static_cast<int>(among_others ? stretch : std::min<int64_t>(stretch, power_of_two(total)));
   // Enough programs for all multiprocessors.
-  while (known && plan.rows > 256 && total / plan.rows < kFewPrograms) plan.rows /= 2;
+  while (!among_others && known && plan.rows > 256 && total / plan.rows < kFewPrograms)
+    plan.rows /= 2;
   plan.warps = std::clamp(static_cast<int>(plan.rows * smallest / 1024), 1, 4);
 }
 
@@ -158,12 +162,12 @@ int power_of_two(int64_t value) {
   return static_cast<int>(std::bit_ceil(least));
 }
 
-TilePlan plan_tile(KernelAnalysis& analysis, const Program& program) {
+TilePlan plan_tile(KernelAnalysis& analysis, const Program& program, bool among_others) {
   const Kernel& kernel = analysis.kernel();
   TilePlan plan;
   plan.narrow = fits_32_bits(analysis, program);
   if (kernel.inner.empty()) {
-    plan_pointwise(analysis, program, plan);
+    plan_pointwise(analysis, program, among_others, plan);
     return plan;
   }
   bool known = true;

@@ -39,7 +39,8 @@ struct TilePlan {
 // For kernels with reductions over the outer loops.
 ColumnSumLimits triton_column_sums();
 
-TilePlan plan_tile(KernelAnalysis& analysis, const Program& program);
+// `among_others`: kernels that run at once leave no multiprocessor idle.
+TilePlan plan_tile(KernelAnalysis& analysis, const Program& program, bool among_others = false);
 
 // Other plans of the same kind for the kernel, one of which may be faster than `plan` on some
 // device: those that differ from it in one step of one or two numbers.

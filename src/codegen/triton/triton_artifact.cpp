@@ -13,10 +13,32 @@ namespace {
 
 std::string text(int64_t value) { return std::to_string(value); }
 
+// The function that launches several kernels together; it gets an array of the pointers.
+std::string combined_launcher(const TritonProgram::Kernel& kernel, const TritonImage& image) {
+  const TritonFunction& function = kernel.printed.functions[0];
+  const std::string count = std::to_string(kernel.printed.buffers.size());
+  IndentedBuffer h;
+  h.line("");
+  h.open("static void " + kernel.name +
+         "(const LitzHost* host, i32* status, char*, char** pointers) {");
+  h.line("if (*status != 0) return;");
+  h.line("void* none = 0;");
+  h.line("void* arguments[" + count + " + " + text(image.added_arguments) + "];");
+  h.line("for (i32 i = 0; i < " + count + "; ++i) arguments[i] = pointers + i;");
+  h.line("for (i32 i = 0; i < " + text(image.added_arguments) + "; ++i) arguments[" + count +
+         " + i] = &none;");
+  h.line("const i64 grid[3] = {" + text(function.programs.constant()) + ", 1, 1};");
+  h.line("*status = host->launch(host->self, " + std::to_string(kernel.first) + ", grid, " +
+         text(image.threads) + ", " + text(image.shared_bytes) + ", arguments);");
+  h.close();
+  return h.text();
+}
+
 // The function that launches a kernel's functions, with the names that the kernel has them for.
 std::string launcher(const TritonProgram::Kernel& kernel, const std::vector<TritonImage>& images,
                      Prelude& prelude) {
   const TritonKernel& printed = kernel.printed;
+  if (printed.is_combined) return combined_launcher(kernel, images[kernel.first]);
   const auto index = [&](Index e) {
     return cpp_index(e, prelude, [&](Index symbol) {
       const auto found = std::find(printed.symbols.begin(), printed.symbols.end(), symbol);
@@ -112,8 +134,16 @@ CppSources print_triton_artifact(const Plan& plan, const TritonProgram& program,
     options.scratch_bytes = std::max(options.scratch_bytes, scratch_bytes(kernel, images));
   }
   std::vector<KernelCall> calls;
-  for (const TritonProgram::Call& call : program.calls)
-    calls.push_back({program.kernels[call.kernel].name, call.buffers, call.symbols, true});
+  for (uint32_t i = 0; i < program.calls.size(); ++i) {
+    const TritonProgram::Call& call = program.calls[i];
+    if (call.launched_with == KernelId(i)) {
+      const TritonProgram::Kernel& kernel = program.kernels[call.kernel];
+      calls.push_back(
+          {kernel.name, call.buffers, call.symbols, true, kernel.printed.is_combined, {}});
+    } else {
+      calls.push_back({"", {}, {}, false, false, call.launched_with});
+    }
+  }
   return print_device_artifact(plan, calls, launchers, code, prelude, options);
 }
 

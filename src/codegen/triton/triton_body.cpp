@@ -1,6 +1,7 @@
 #include "codegen/triton/triton_body.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "codegen/triton/triton_ops.h"
 #include "support/error.h"
@@ -115,15 +116,20 @@ std::string TritonBody::fresh(std::string_view stem) { return std::string(stem) 
 
 TileValue TritonBody::index_sum(Index e) {
   TileValue sum;
+  // In an order of their own, so that equal kernels have equal texts; what is added first.
+  std::vector<std::tuple<bool, std::string, int64_t>> parts;
   for (const auto& [coefficient, term] : e.terms()) {
     const TileValue part = index(term);
     sum.axes |= part.axes;
+    parts.emplace_back(coefficient < 0, part.text, coefficient);
+  }
+  std::sort(parts.begin(), parts.end());
+  for (const auto& [is_negative, part, coefficient] : parts) {
     if (coefficient == -1 && !sum.text.empty()) {
-      sum.text += " - " + part.text;
+      sum.text += " - " + part;
       continue;
     }
-    const std::string product =
-        coefficient == 1 ? part.text : part.text + " * " + integer(coefficient);
+    const std::string product = coefficient == 1 ? part : part + " * " + integer(coefficient);
     sum.text += sum.text.empty() ? product : " + " + product;
   }
   if (e.sum_constant() > 0) sum.text += " + " + text(e.sum_constant());

@@ -59,16 +59,18 @@ std::vector<Expr> unconditional_loads(std::vector<Expr> pending) {
 
 class KernelPrinter {
  public:
-  // As the heuristics say where `tile` is null.
+  // As the heuristics say where `tile` is null. `is_part`: the kernel is one of several
+  // (combined_launch.h).
   KernelPrinter(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude,
-                const TilePlan* tile = nullptr)
+                const TilePlan* tile = nullptr, bool is_part = false)
       : memory_(plan),
         program_(*plan.program),
         kernel_(kernel),
         prelude_(prelude),
         analysis_(kernel),
         arguments_(program_),
-        plan_(tile != nullptr ? *tile : plan_tile(analysis_, program_)),
+        is_part_(is_part),
+        plan_(tile != nullptr ? *tile : plan_tile(analysis_, program_, is_part)),
         body_(analysis_, prelude, arguments_, plan_.narrow) {
     for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
     for (size_t i = 0; i < kernel.inner.size(); ++i) inner_.push_back(kernel.outer.size() + i);
@@ -83,6 +85,26 @@ class KernelPrinter {
   }
 
   std::vector<TilePlan> other_tiles() { return litz::other_tiles(analysis_, plan_); }
+
+  std::optional<CombinedPart> print_part() {
+    if (plan_.splits > 1 || plan_.rows_of_program > 0) return std::nullopt;
+    const Index programs = plan_.turned_loop != SIZE_MAX ? print_square()
+                           : inner_.empty()              ? print_stretch()
+                                                         : print_rows();
+    const Index length = count(outer_);
+    if (!arguments_.symbols().empty() || !programs.is_constant() || !length.is_constant())
+      return std::nullopt;
+    CombinedPart part;
+    part.body = body_.take_text();
+    part.programs = programs.constant();
+    part.length = length.constant();
+    part.buffers = arguments_.buffers();
+    part.checks = body_.checks();
+    part.threads = std::max(plan_.warps, kLeastWarps) * 32;
+    // Triton joins what it knows about the arguments of all members.
+    if (part.length % 16 == 0) part.identity = "of whole vectors";
+    return part;
+  }
 
   TritonKernel print() {
     TritonKernel kernel;
@@ -151,16 +173,31 @@ class KernelPrinter {
     for (size_t i = 0; i < loops.size(); ++i) body_.bind(loops[i], {names[i], axes, ""});
   }
 
+  // The number of the program among those of the kernel.
+  std::string program_number() const { return wide(is_part_ ? "pid" : "tl.program_id(0)"); }
+
+  // The axis of `block` of the outer loops, of which there are `total`.
+  void open_outer_axis(const std::string& first, int block, Index total) {
+    if (is_part_) return open_axis(kRows, "x", first, block, "n");
+    open_axis(kRows, "x", first, block, total, divides(block, total));
+  }
+
   // Declares `name`, positions from `first` on along an axis, and sets the axis up. Where nothing
   // proves that they end before `length`, `name`_mask says which do.
   void open_axis(TileAxes axis, const std::string& name, const std::string& first, int block,
                  Index length, bool divides) {
+    open_axis(axis, name, first, block, divides ? "" : body_.index(length).text);
+  }
+
+  // The same with the length's text; empty: all end before it.
+  void open_axis(TileAxes axis, const std::string& name, const std::string& first, int block,
+                 const std::string& length) {
     out().line(name + " = " + (first.empty() ? "" : first + " + ") + "tl.arange(0, " + text(block) +
                ")" + body_.place(axis));
     std::string mask;
-    if (!divides) {
+    if (!length.empty()) {
       mask = name + "_mask";
-      out().line(mask + " = " + name + " < " + body_.index(length).text);
+      out().line(mask + " = " + name + " < " + length);
     }
     body_.set_axis(axis, block, mask);
   }
@@ -174,8 +211,7 @@ class KernelPrinter {
   Index print_stretch() {
     const Index total = count(outer_);
     body_.set_axis(kRows, plan_.rows, "");
-    open_axis(kRows, "x", wide("tl.program_id(0)") + " * " + text(plan_.rows), plan_.rows, total,
-              divides(plan_.rows, total));
+    open_outer_axis(program_number() + " * " + text(plan_.rows), plan_.rows, total);
     decode(outer_, "x", kRows);
     body_.bind_iteration();
     // Reductions over no loops have one element each.
@@ -214,7 +250,7 @@ class KernelPrinter {
     body_.set_axis(kColumns, plan_.columns, "");
     const std::string tiles_across = body_.index(across).text;
     const std::string tiles_down = body_.index(down).text;
-    out().line("tile = " + wide("tl.program_id(0)"));
+    out().line("tile = " + program_number());
     if (!around.empty()) {
       out().line("rest = tile // (" + tiles_across + " * " + tiles_down + ")");
       decode(around, "rest", kNoAxes);
@@ -297,9 +333,9 @@ class KernelPrinter {
 
   // Binds the outer loops, from the position `first` on, which is the program's own where empty.
   void open_rows(Index total, int rows, std::string first = "") {
-    if (first.empty()) first = wide("tl.program_id(0)") + (rows > 1 ? " * " + text(rows) : "");
+    if (first.empty()) first = program_number() + (rows > 1 ? " * " + text(rows) : "");
     if (rows > 1) {
-      open_axis(kRows, "x", first, rows, total, divides(rows, total));
+      open_outer_axis(first, rows, total);
     } else if (!outer_.empty()) {
       out().line("x = " + first);
     }
@@ -791,6 +827,7 @@ class KernelPrinter {
   }
 
   static constexpr int64_t kLoadedRegisters = 64;  // of a thread, for what it loads ahead
+  static constexpr int kLeastWarps = 4;            // of a launch of several kernels
   static constexpr int kFinishColumns = 32;
   static constexpr int kFinishPrograms = 128;
   static constexpr const char* kLastPosition = "9223372036854775807";
@@ -801,6 +838,7 @@ class KernelPrinter {
   TritonPrelude& prelude_;
   KernelAnalysis analysis_;
   KernelArguments arguments_;
+  bool is_part_;
   TilePlan plan_;
   TritonBody body_;
   std::vector<size_t> outer_;
@@ -857,6 +895,17 @@ std::optional<Kernel> with_fewer_passes(const Plan& plan, const Kernel& kernel,
 }
 
 }  // namespace
+
+std::optional<CombinedPart> print_triton_part(const Plan& plan, KernelId id,
+                                              TritonPrelude& prelude) {
+  const Kernel& kernel = plan.kernels[id];
+  if (product_kernel(*plan.program, kernel)) return std::nullopt;
+  const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
+  std::optional<CombinedPart> part =
+      KernelPrinter(plan, online ? *online : kernel, prelude, nullptr, true).print_part();
+  if (part) part->kernel = id;
+  return part;
+}
 
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude) {
   if (product_kernel(*plan.program, kernel))

@@ -1,9 +1,11 @@
 // Prints one kernel of a plan as Triton: a function, or two where long rows are split.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "codegen/common/combined_launch.h"
 #include "codegen/triton/triton_prelude.h"
 #include "schedule/plan.h"
 
@@ -26,6 +28,7 @@ struct TritonKernel {
   std::string tile;                       // what a program works on, in words
   std::vector<TritonFunction> functions;  // launched in order
   bool checks = false;                    // needs assertions
+  bool is_combined = false;               // of several kernels
   // Arguments in order: arrays of partial results s0, s1, ... in scratch memory, buffers p0, p1,
   // ..., int64 sizes n0, n1, ...
   struct Partial {
@@ -48,6 +51,9 @@ std::string triton_header(const TritonKernel& kernel, const TritonFunction& func
 // Why the kernel cannot be printed as Triton; empty where it can.
 std::string triton_refusal(const Program& program, const Kernel& kernel);
 
+// The kernel as one of several; nothing where it needs launches of its own.
+std::optional<CombinedPart> print_triton_part(const Plan& plan, KernelId kernel,
+                                              TritonPrelude& prelude);
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude);
 
 // The same kernel with other tiles, which may be faster on some device. Arguments and functions are

@@ -37,7 +37,7 @@ std::optional<Layout> layout_of(Expr load, Index outer, Index k) {
 // Descriptors want vectors of 16 bytes.
 bool is_printable(const Program& program, Expr load, Index outer, Index k) {
   const std::optional<Layout> layout = layout_of(load, outer, k);
-  if (!layout || is_mutated_input(program, load.buffer())) return false;
+  if (!layout || mutated_inputs(program)[load.buffer().value]) return false;
   const auto is_whole = [](int64_t elements) { return elements > 0 && elements % kVector == 0; };
   return layout->offset % kVector == 0 &&
          (layout->k_stride == 1 ? is_whole(layout->outer_stride)

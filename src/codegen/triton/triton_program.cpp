@@ -1,17 +1,21 @@
 #include "codegen/triton/triton_program.h"
 
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "codegen/cpp/cpp_artifact.h"
 #include "codegen/cpp/cpp_run.h"
 #include "codegen/cpp/cpp_text.h"
+#include "codegen/triton/combined_triton.h"
 
 namespace litz {
 namespace {
 
 std::string comment(const Kernel& kernel) { return "#" + origins_comment(kernel).substr(2); }
 
-void add_functions(const Plan& plan, const TritonProgram::Kernel& kernel, TritonProgram& program) {
+void add_functions(const Plan& plan, const std::vector<bool>& mutated,
+                   const TritonProgram::Kernel& kernel, TritonProgram& program) {
   for (const TritonFunction& f : kernel.printed.functions) {
     TritonProgram::Function function;
     function.name = kernel.name + f.suffix;
@@ -25,32 +29,40 @@ void add_functions(const Plan& plan, const TritonProgram::Kernel& kernel, Triton
     for (const TritonKernel::Partial& p : kernel.printed.partials)
       add(triton_pointer_type(p.dtype), true);
     for (BufferId b : kernel.printed.buffers)
-      add(triton_pointer_type(plan.program->buffer(b).dtype), !is_mutated_input(*plan.program, b));
+      add(triton_pointer_type(plan.program->buffer(b).dtype), !mutated[b.value]);
     for (size_t i = 0; i < kernel.printed.symbols.size(); ++i) add("i64", false);
     program.functions.push_back(std::move(function));
   }
 }
 
-void add_kernel(const Plan& plan, KernelId id, std::string name, TritonKernel printed,
-                TritonProgram& program) {
+// `id` is invalid for several kernels that run together.
+void add_kernel(const Plan& plan, const std::vector<bool>& mutated, KernelId id, std::string name,
+                const std::string& title, TritonKernel printed, TritonProgram& program) {
   TritonProgram::Kernel kernel;
   kernel.name = std::move(name);
   kernel.first = program.functions.size();
   kernel.kernel = id;
-  kernel.source = "\n\n" + comment(plan.kernels[id]) + "\n" +
-                  replace_all(printed.text, kTritonKernelName, kernel.name);
+  kernel.source = "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, kernel.name);
   kernel.printed = std::move(printed);
-  add_functions(plan, kernel, program);
+  add_functions(plan, mutated, kernel, program);
   program.kernels.push_back(std::move(kernel));
 }
 
-// What tells two kernels of the same text apart.
-std::string identity_of(const Plan& plan, const TritonKernel& kernel) {
-  std::string text = kernel.text;
-  for (BufferId b : kernel.buffers) {
+// What tells the buffers apart that a kernel of the same text may get.
+std::string identity_of(const Plan& plan, const std::vector<bool>& mutated,
+                        const std::vector<BufferId>& buffers) {
+  std::string text;
+  for (BufferId b : buffers) {
     text += triton_pointer_type(plan.program->buffer(b).dtype);
-    if (is_mutated_input(*plan.program, b)) text += "!";
+    if (mutated[b.value]) text += "!";
   }
+  return text;
+}
+
+// What tells two kernels of the same text apart.
+std::string identity_of(const Plan& plan, const std::vector<bool>& mutated,
+                        const TritonKernel& kernel) {
+  std::string text = kernel.text + identity_of(plan, mutated, kernel.buffers);
   for (const TritonFunction& f : kernel.functions) {
     text += " " + std::to_string(f.warps) + " " + std::to_string(f.stages);
     // Launches are the kernel's too, in terms of its symbols.
@@ -60,6 +72,71 @@ std::string identity_of(const Plan& plan, const TritonKernel& kernel) {
   return text;
 }
 
+class ProgramPrinter {
+ public:
+  explicit ProgramPrinter(const Plan& plan)
+      : plan_(plan), mutated_(mutated_inputs(*plan.program)) {}
+
+  TritonProgram print() {
+    program_.calls.resize(plan_.kernels.size());
+    const std::vector<const KernelSet*> sets = sets_of_kernels(plan_);
+    for (uint32_t i = 0; i < plan_.kernels.size(); ++i) {
+      const KernelId id(i);
+      if (sets[i] == nullptr) {
+        add_one(id);
+      } else if (sets[i]->members[0] == id) {
+        add_set(*sets[i]);
+      }
+    }
+    return std::move(program_);
+  }
+
+ private:
+  void add_one(KernelId id) {
+    const Kernel& kernel = plan_.kernels[id];
+    add(id, id, print_triton_kernel(plan_, kernel, program_.prelude), comment(kernel));
+  }
+
+  void add_set(const KernelSet& set) {
+    std::vector<CombinedPart> parts;
+    for (KernelId id : set.members) {
+      if (std::optional<CombinedPart> part = print_triton_part(plan_, id, program_.prelude)) {
+        part->identity += " " + identity_of(plan_, mutated_, part->buffers);
+        parts.push_back(std::move(*part));
+      } else {
+        add_one(id);
+      }
+    }
+    for (const CombinedLaunch& launch : plan_launches(parts)) {
+      const std::vector<KernelId> kernels = launch.kernels();
+      if (kernels.size() == 1) {
+        add_one(kernels[0]);
+        continue;
+      }
+      const size_t number = add(kernels[0], {}, print_combined_triton(*plan_.program, launch),
+                                "#" + origins_comment(plan_, launch).substr(2));
+      for (size_t i = 1; i < kernels.size(); ++i)
+        program_.calls[kernels[i].value] = {number, {}, {}, kernels[0]};
+    }
+  }
+
+  // What call `id` launches; `printed` is kernel `only`, or several if that is invalid.
+  size_t add(KernelId id, KernelId only, TritonKernel printed, const std::string& title) {
+    const auto [found, added] =
+        known_.emplace(identity_of(plan_, mutated_, printed), program_.kernels.size());
+    program_.calls[id.value] = {found->second, printed.buffers, printed.symbols, id};
+    if (added)
+      add_kernel(plan_, mutated_, only, "k" + std::to_string(program_.kernels.size()), title,
+                 std::move(printed), program_);
+    return found->second;
+  }
+
+  const Plan& plan_;
+  std::vector<bool> mutated_;
+  TritonProgram program_;
+  std::unordered_map<std::string, size_t> known_;
+};
+
 }  // namespace
 
 Result<TritonProgram> print_triton_program(const Plan& plan) {
@@ -67,31 +144,20 @@ Result<TritonProgram> print_triton_program(const Plan& plan) {
     if (std::string reason = triton_refusal(*plan.program, kernel); !reason.empty())
       return Unsupported{std::move(reason)};
   }
-  TritonProgram program;
-  std::unordered_map<std::string, size_t> known;
-  for (uint32_t i = 0; i < plan.kernels.size(); ++i) {
-    const Kernel& kernel = plan.kernels[KernelId(i)];
-    TritonKernel printed = print_triton_kernel(plan, kernel, program.prelude);
-    const auto [found, added] = known.emplace(identity_of(plan, printed), program.kernels.size());
-    program.calls.push_back({found->second, printed.buffers, printed.symbols});
-    if (added) {
-      add_kernel(plan, KernelId(i), "k" + std::to_string(program.kernels.size()),
-                 std::move(printed), program);
-    }
-  }
-  return program;
+  return ProgramPrinter(plan).print();
 }
 
 TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& program,
                                      const std::vector<size_t>& kernels) {
+  const std::vector<bool> mutated = mutated_inputs(*plan.program);
   TritonVariants variants;
   for (size_t number : kernels) {
     const TritonProgram::Kernel& kernel = program.kernels[number];
     size_t next = 0;
     for (TritonKernel& printed :
          print_triton_variants(plan, plan.kernels[kernel.kernel], variants.program.prelude)) {
-      add_kernel(plan, kernel.kernel, kernel.name + "_" + std::to_string(next++),
-                 std::move(printed), variants.program);
+      add_kernel(plan, mutated, kernel.kernel, kernel.name + "_" + std::to_string(next++),
+                 comment(plan.kernels[kernel.kernel]), std::move(printed), variants.program);
       variants.of.push_back(number);
     }
   }

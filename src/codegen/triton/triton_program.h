@@ -26,13 +26,14 @@ struct TritonProgram {
     size_t first = 0;    // of its functions
     std::string source;  // its functions under their names, a comment in front
     TritonKernel printed;
-    KernelId kernel;  // the first one of the plan that is this one
+    KernelId kernel;  // the first one of the plan that is this one; invalid: it runs several
   };
   std::vector<Kernel> kernels;  // each once
   struct Call {
     size_t kernel = 0;
     std::vector<BufferId> buffers;
     std::vector<Index> symbols;
+    KernelId launched_with;  // the kernel itself, or the one whose call launches it, too
   };
   std::vector<Call> calls;  // for each kernel of the plan
 
