@@ -356,7 +356,8 @@ class Compilation {
     const std::vector<std::string> disabled = split_list(options_.disable_passes);
     for (const GraphPass& pass : graph_passes()) {
       if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
-      Graph next = timings_.measure(pass.name, [&] { return pass.function(graph); });
+      Graph next =
+          timings_.measure(pass.name, [&] { return pass.function(graph, pass_options(options_)); });
       if (trace_.enabled() && to_string(next) != to_string(graph))
         trace_.write("graph_after_" + std::string(pass.name) + ".litz", to_string(next));
       if (options_.verify) verify_graph(next);

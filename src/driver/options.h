@@ -59,6 +59,8 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(gpu_dialect, std::string, "auto", true, "LITZ_GPU_DIALECT", kAny,                             \
     "what kernels for a GPU are written in: triton, cuda, or auto, which is triton where it can " \
     "be imported")                                                                                \
+  X(layout_optimization, std::string, "auto", true, "LITZ_LAYOUT_OPTIMIZATION", kAny,             \
+    "give convolutions channels-last tensors: off, on, or auto, which is where it pays")          \
   X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                            \
     "compute cheap values where they are used")                                                   \
   X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                    \

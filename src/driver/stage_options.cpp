@@ -9,6 +9,20 @@
 
 namespace litz {
 
+PassOptions pass_options(const Options& options) {
+  PassOptions passes;
+  const std::string& layouts = options.layout_optimization;
+  if (layouts == "off") {
+    passes.layout_optimization = LayoutOptimization::kOff;
+  } else if (layouts == "on") {
+    passes.layout_optimization = LayoutOptimization::kOn;
+  } else if (layouts != "auto") {
+    throw UserError("option layout_optimization: there is no '" + layouts +
+                    "'; there are auto, on, off");
+  }
+  return passes;
+}
+
 LoweringOptions lowering_options(const Options& options) {
   LoweringOptions lowering;
   lowering.fallback_everything = options.fallback_everything;
