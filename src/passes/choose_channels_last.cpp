@@ -98,9 +98,11 @@ class Chooser {
     const Node& node = graph_.node(id);
     std::vector<ValueMeta> outputs = node.outputs;
     for (uint32_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i].is_tensor() && has_channels_last(outputs[i].tensor.sizes.size()) &&
-          may_follow(Value{id, i}))
-        outputs[i].tensor = laid_out(outputs[i].tensor);
+      if (!outputs[i].is_tensor() || !has_channels_last(outputs[i].tensor.sizes.size())) continue;
+      // Where only strides of dimensions of size 1 differ, the caller alone could tell.
+      const bool same = is_channels_last(graph_.context(), outputs[i].tensor) &&
+                        !aliases_.is_visible(Value{id, i});
+      if (!same && may_follow(Value{id, i})) outputs[i].tensor = laid_out(outputs[i].tensor);
     }
     const NodeId added = rewriter_.result().add_call(node.name, *node.schema, std::move(arguments),
                                                      outputs, node.stack);
