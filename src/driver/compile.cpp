@@ -341,12 +341,22 @@ class Compilation {
 
   Program lower() {
     Graph graph = run_passes();
+    find_laid_out_outputs(graph);
     LoweringResult lowered =
         timings_.measure("lower", [&] { return lower_graph(graph, lowering_options(options_)); });
     fallbacks_ = std::move(lowered.fallbacks);
     if (trace_.enabled()) trace_.write("program.litz", to_string(lowered.program));
     if (options_.verify) verify_program(lowered.program);
     return std::move(lowered.program);
+  }
+
+  void find_laid_out_outputs(const Graph& graph) {
+    laid_out_outputs_.clear();
+    for (uint32_t output : graph.free_layouts()) {
+      const TensorMeta& own = graph.tensor(graph.outputs()[output].get<Value>());
+      const TensorMeta& eager = graph_.tensor(graph_.outputs()[output].get<Value>());
+      if (own.strides != eager.strides) laid_out_outputs_.push_back(output);
+    }
   }
 
   Graph run_passes() {
@@ -415,7 +425,7 @@ class Compilation {
       built = timings_.measure("build", [&] { return build_in(folder, compiler, job); });
     }
     if (trace_.enabled()) trace_.write("build.log", built.log);
-    if (built.ok()) publish(cache, key, job, sources, report);
+    if (built.ok()) publish(cache, key, job, sources, with_layouts(report, laid_out_outputs_));
     return built;
   }
 
@@ -535,7 +545,8 @@ class Compilation {
   Compiled interpret(const Program& program, const std::string& reason) {
     result_.program = std::make_shared<Program>(program);
     trace_.write("interpreted.txt", reason);
-    finish("", report_interpreted(program, fallbacks_, reason), "", false);
+    finish("", with_layouts(report_interpreted(program, fallbacks_, reason), laid_out_outputs_), "",
+           false);
     return std::move(result_);
   }
 
@@ -592,8 +603,9 @@ class Compilation {
   Timings timings_;
   Compiled result_;
   std::vector<LoweringNote> fallbacks_;
-  std::string device_;       // the backend's, where the graph runs there
-  std::string device_note_;  // why it does not
+  std::vector<uint32_t> laid_out_outputs_;  // those that are channels-last, not as in eager
+  std::string device_;                      // the backend's, where the graph runs there
+  std::string device_note_;                 // why it does not
 };
 
 }  // namespace

@@ -29,8 +29,11 @@ class Chooser {
         aliases_(graph),
         rewriter_(graph),
         as_in_eager_(graph),
-        channels_last_(graph) {
+        channels_last_(graph),
+        is_seen_(graph) {
     for (uint32_t i = 0; i < graph.num_nodes(); ++i) names_.insert(graph.node(NodeId(i)).name);
+    for (NodeId input : graph.inputs()) is_seen_[aliases_.storage({input, 0})] = true;
+    for_each_strict_output([&](Value value) { is_seen_[aliases_.storage(value)] = true; });
   }
 
   Graph run() {
@@ -39,15 +42,15 @@ class Chooser {
       const Node& node = graph_.node(id);
       if (const std::optional<Convolution> convolution = find_convolution(graph_, id)) {
         add_convolution(id, *convolution);
-      } else if (node.kind == NodeKind::kCall && keeps_layout(*node.schema) &&
+      } else if (node.kind == NodeKind::kCall && may_follow(id) &&
                  has_channels_last_argument(node)) {
         add_following(id);
       } else {
         add_unchanged(id);
       }
     }
-    for (const Argument& output : graph_.outputs())
-      for_each_value(output, [&](Value value) { as_in_eager(value); });
+    for_each_strict_output([&](Value value) { as_in_eager(value); });
+    for (uint32_t output : graph_.free_layouts()) save(graph_.outputs()[output].get<Value>());
     return rewriter_.finish();
   }
 
@@ -86,10 +89,11 @@ class Chooser {
     const Node& node = graph_.node(id);
     std::vector<Argument> arguments;
     for (const Argument& argument : node.arguments) arguments.push_back(any_layout(argument));
-    const bool may_follow = !asks_for_format(node);
+    const bool asked = asks_for_format(node);
     add_call(id, std::move(arguments), [&](Value result) {
-      return may_follow && !aliases_.is_visible(result) && !aliases_.is_written(result);
+      return !asked && !is_visible(result) && !aliases_.is_written(result);
     });
+    if (asked) note_copy(id);
   }
 
   // The call with other operands, and results channels-last where `may_follow` says so.
@@ -100,8 +104,8 @@ class Chooser {
     for (uint32_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i].is_tensor() || !has_channels_last(outputs[i].tensor.sizes.size())) continue;
       // Where only strides of dimensions of size 1 differ, the caller alone could tell.
-      const bool same = is_channels_last(graph_.context(), outputs[i].tensor) &&
-                        !aliases_.is_visible(Value{id, i});
+      const bool same =
+          is_channels_last(graph_.context(), outputs[i].tensor) && !is_visible(Value{id, i});
       if (!same && may_follow(Value{id, i})) outputs[i].tensor = laid_out(outputs[i].tensor);
     }
     const NodeId added = rewriter_.result().add_call(node.name, *node.schema, std::move(arguments),
@@ -114,8 +118,26 @@ class Chooser {
       }
       channels_last_[old] = {added, i};
       // The caller and whoever writes see one tensor, so all views are of this one.
-      if (aliases_.is_visible(old) || aliases_.is_written(old)) as_in_eager(old);
+      if (is_visible(old) || aliases_.is_written(old)) as_in_eager(old);
       if (aliases_.is_written(old)) channels_last_[old] = {};
+    }
+  }
+
+  // The source of a copy in another format has the same elements channels-last.
+  void note_copy(NodeId id) {
+    const Node& node = graph_.node(id);
+    const Value copy{id, 0};
+    if (node.schema->name != "aten::clone" || is_visible(copy) || aliases_.is_written(copy)) return;
+    const Value source = node.arguments[0].get<Value>();
+    if (!aliases_.is_written(source)) channels_last_[copy] = channels_last_[source];
+  }
+
+  // An output for the backward graph.
+  void save(Value old) {
+    if (channels_last_[old].valid() && !is_visible(old)) {
+      rewriter_.replace(old, channels_last_[old]);
+    } else {
+      as_in_eager(old);
     }
   }
 
@@ -179,6 +201,29 @@ class Chooser {
 
   // ---- questions ----
 
+  template <class Function>
+  void for_each_strict_output(const Function& function) {
+    const std::vector<uint32_t>& free = graph_.free_layouts();
+    size_t next = 0;
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      if (next < free.size() && free[next] == i) {
+        ++next;
+      } else {
+        for_each_value(graph_.outputs()[i], function);
+      }
+    }
+  }
+
+  // Who looks at the value's storage sees eager's strides.
+  bool is_visible(Value old) const { return is_seen_[aliases_.storage(old)]; }
+
+  bool may_follow(NodeId id) const {
+    const OpSchema& schema = *graph_.node(id).schema;
+    if (schema.name == "aten::detach" || schema.name == "aten::alias")
+      return !is_visible({id, 0}) && !aliases_.is_written({id, 0});
+    return keeps_layout(schema);
+  }
+
   size_t rank(Value old) const { return graph_.tensor(old).sizes.size(); }
 
   TensorMeta laid_out(TensorMeta meta) const {
@@ -229,6 +274,7 @@ class Chooser {
   // The new values that stand for an old one; at least one of the two is there.
   ValueMap<Value> as_in_eager_;
   ValueMap<Value> channels_last_;
+  ValueMap<char> is_seen_;  // by storage
   std::unordered_set<std::string> names_;
   double seconds_ = 0;
 };
