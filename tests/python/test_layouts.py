@@ -1,4 +1,5 @@
 """Channels-last layouts for convolutions: results and their strides are eager's."""
+import copy
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -254,3 +255,85 @@ def test_auto_lays_out_a_net(tmp_path: pathlib.Path) -> None:
     x = torch.randn(8, 16, 64, 64)
     check(model, compile_on(model, options={"layout_optimization": "auto", "trace": str(tmp_path)}), x)
     assert "_channels_last" in graph_after_pass(tmp_path)
+
+
+# ---- training ----
+
+
+def gradients(model: nn.Module, forward: Callable, x: Tensor) -> list[Tensor]:
+    x = x.clone().requires_grad_()
+    result = forward(x)
+    result.square().mean().backward()
+    return [result.detach(), x.grad, *(p.grad for p in model.parameters())]
+
+
+def check_training(model: nn.Module, x: Tensor, **more: Any) -> None:
+    twin = copy.deepcopy(model)
+    expected, got = gradients(model, model, x), gradients(twin, compile_on(twin, **more), x)
+    for wanted, result in zip(expected, got):
+        torch.testing.assert_close(result, wanted, rtol=1e-3, atol=1e-4)
+        assert result.stride() == wanted.stride()
+    for wanted, result in zip(model.buffers(), twin.buffers()):
+        torch.testing.assert_close(result, wanted)
+
+
+TRAINED = [name for name in MODELS if name != "pieces"]
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_training(name: str) -> None:
+    check_training(make(name).train(), torch.randn(3, 8, 12, 12))
+
+
+def test_saved_tensors_are_channels_last(tmp_path: pathlib.Path) -> None:
+    check_training(make("residual").train(), torch.randn(3, 8, 12, 12), options={"trace": str(tmp_path)})
+    forward, backward = (
+        next(tmp_path.glob(f"graph{i}/*_graph_after_choose_channels_last.litz")).read_text() for i in (0, 1)
+    )
+    assert "free_layout(" in forward and "_as_in_eager" not in forward
+    # What the forward graph has laid out comes in so: no activation is copied, and copies are of weights and gradients.
+    inputs, body = backward.split("{\n", 1)
+    assert "f32[3, 8, 12, 12]{1152, 1, 96, 8}" in inputs
+    copies = [line.split(" = ")[1] for line in body.splitlines() if "_channels_last: " in line]
+    assert copies and not any("_as_traced" in line for line in copies)
+
+
+@pytest.mark.parametrize("option", [{"interpret": True}, {"fallback_everything": True}])
+def test_training_without_parts_of_the_compiler(option: dict[str, Any]) -> None:
+    check_training(make("unet").train(), torch.randn(3, 8, 12, 12), options=option)
+
+
+def test_training_from_the_cache(tmp_path: pathlib.Path) -> None:
+    for _ in range(2):
+        torch._dynamo.reset()
+        options = {"cache": True, "cache_dir": str(tmp_path), "verify": False}
+        check_training(make("residual").train(), torch.randn(3, 8, 12, 12), options=options)
+    assert [graph.cached for graph in litz.report().graphs[-2:]] == [True, True]
+
+
+def test_training_with_dynamic_batches() -> None:
+    model = make("residual").train()
+    twin = copy.deepcopy(model)
+    compiled = compile_on(twin, dynamic=True)
+    for batch in (3, 5):
+        x = torch.randn(batch, 8, 12, 12)
+        for wanted, result in zip(gradients(model, model, x), gradients(twin, compiled, x)):
+            torch.testing.assert_close(result, wanted, rtol=1e-3, atol=1e-4)
+            assert result.stride() == wanted.stride()
+        model.zero_grad()
+        twin.zero_grad()
+
+
+def test_saved_tensor_that_is_a_result() -> None:
+    """A tensor that the caller gets too has eager's strides."""
+    layer, last = conv(8, 8), conv(8, 8)
+
+    def both(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = layer(x).relu()
+        return y, last(y)
+
+    x = torch.randn(2, 8, 6, 6)
+    for wanted, result in zip(both(x), compile_on(both)(x)):
+        torch.testing.assert_close(result, wanted)
+        assert result.stride() == wanted.stride()
+        result.sum().backward(retain_graph=True)
