@@ -9,10 +9,13 @@ namespace {
 
 using enum ConvolutionKind;
 
-// By device, dimensions of the tensors, bytes of an element and kind: nanoseconds saved per million
-// multiply-adds. A row that is missing is no reason for either layout.
+// By device, use, dimensions of the tensors, bytes of an element and kind: nanoseconds saved per
+// million multiply-adds. A row that is missing is no reason for either layout.
+enum class Use : uint8_t { kInference, kTraining };
+using enum Use;
 struct ConvolutionRule {
   std::string_view device;
+  Use use;
   size_t rank;
   int64_t bytes;
   ConvolutionKind kind;
@@ -20,21 +23,27 @@ struct ConvolutionRule {
 };
 constexpr ConvolutionRule kConvolutionRules[] = {
     // An H200: ResNet-50 of 32 images, 131e9 multiply-adds, takes 3.1 ms less in float32 (TF32).
-    {"cuda", 4, 4, kDense, 24},
-    {"cuda", 4, 2, kDense, 24},
-    // Bound by memory, and about twice as fast.
-    {"cuda", 4, 4, kDepthwise, 100},
-    {"cuda", 4, 2, kDepthwise, 100},
-    // Up to 31 times slower.
-    {"cuda", 4, 4, kGrouped, -240},
-    {"cuda", 4, 2, kGrouped, -240},
-    // One thread of an AVX2 machine, oneDNN. Copies to and from its blocked layouts are cheaper.
-    {"cpu", 4, 4, kDense, 3000},
-    {"cpu", 4, 4, kFewChannels, -3000},
-    {"cpu", 4, 4, kDepthwise, 45000},
-    {"cpu", 4, 4, kGrouped, 5000},
+    {"cuda", kInference, 4, 4, kDense, 24},
+    {"cuda", kInference, 4, 2, kDense, 24},
+    {"cuda", kTraining, 4, 4, kDense, 24},
+    {"cuda", kTraining, 4, 2, kDense, 24},
+    // Bound by memory, and about twice as fast; what cuDNN is known for, not measured.
+    {"cuda", kInference, 4, 4, kDepthwise, 100},
+    {"cuda", kInference, 4, 2, kDepthwise, 100},
+    {"cuda", kTraining, 4, 4, kDepthwise, 100},
+    {"cuda", kTraining, 4, 2, kDepthwise, 100},
+    // Up to many times slower; not measured either.
+    {"cuda", kInference, 4, 4, kGrouped, -240},
+    {"cuda", kInference, 4, 2, kGrouped, -240},
+    {"cuda", kTraining, 4, 4, kGrouped, -240},
+    {"cuda", kTraining, 4, 2, kGrouped, -240},
+    // One thread of an AVX2 machine, oneDNN: copies to and from its blocked layouts are cheaper.
+    {"cpu", kInference, 4, 4, kDense, 3000},
+    {"cpu", kInference, 4, 4, kFewChannels, -3000},
+    {"cpu", kInference, 4, 4, kDepthwise, 45000},
+    {"cpu", kInference, 4, 4, kGrouped, 5000},
     // Three to four times as fast, also where there are no instructions for them.
-    {"cpu", 4, 2, kDense, 100000},
+    {"cpu", kInference, 4, 2, kDense, 100000},
 };
 
 // By device: nanoseconds for each copy, and per million bytes, which are read and written.
@@ -137,9 +146,12 @@ std::optional<Convolution> find_convolution(const Graph& graph, NodeId id) {
 
 double seconds_saved(const Graph& graph, const Convolution& convolution) {
   const TensorMeta& weight = graph.tensor(convolution.weight);
+  const Use use =
+      convolution.gradient.valid() || !graph.free_layouts().empty() ? kTraining : kInference;
   for (const ConvolutionRule& rule : kConvolutionRules) {
-    if (rule.device == kind_of_device(weight.device) && rule.rank == weight.sizes.size() &&
-        rule.bytes == size_of(weight.dtype) && rule.kind == convolution.kind)
+    if (rule.use == use && rule.device == kind_of_device(weight.device) &&
+        rule.rank == weight.sizes.size() && rule.bytes == size_of(weight.dtype) &&
+        rule.kind == convolution.kind)
       return convolution.multiply_adds * rule.saved * 1e-15;
   }
   return 0;

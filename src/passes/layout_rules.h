@@ -1,5 +1,5 @@
-// What the layout of images and volumes is worth on a device: tables of measured numbers, from
-// which choose_channels_last decides.
+// What the layout of images and volumes is worth on a device: tables of numbers, from which
+// choose_channels_last decides.
 #pragma once
 
 #include <optional>
