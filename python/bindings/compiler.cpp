@@ -94,10 +94,11 @@ std::string lowering_table() {
 std::string mode_table() {
   const nlohmann::ordered_json none = nlohmann::ordered_json::object();
   const nlohmann::ordered_json cuda_graphs = {{"cuda_graphs", true}};
-  const nlohmann::ordered_json modes = {{"default", none},
-                                        {"reduce-overhead", cuda_graphs},
-                                        {"max-autotune", cuda_graphs},
-                                        {"max-autotune-no-cudagraphs", none}};
+  const nlohmann::ordered_json modes = {
+      {"default", none},
+      {"reduce-overhead", cuda_graphs},
+      {"max-autotune", {{"cuda_graphs", true}, {"autotune", true}}},
+      {"max-autotune-no-cudagraphs", {{"autotune", true}}}};
   return modes.dump();
 }
 
@@ -109,13 +110,18 @@ void bind_compiler(nb::module_& m) {
   nb::class_<DeviceTarget>(m, "DeviceTarget", "The device that a graph is compiled for.")
       .def(
           "__init__",
-          [](DeviceTarget* self, std::string kind, std::string arch, int32_t multiprocessors) {
-            new (self) DeviceTarget{std::move(kind), std::move(arch), multiprocessors};
+          [](DeviceTarget* self, std::string kind, std::string arch, int32_t multiprocessors,
+             std::string name, int32_t number) {
+            new (self) DeviceTarget{std::move(kind), std::move(arch), multiprocessors,
+                                    std::move(name), number};
           },
-          nb::arg("kind") = "cpu", nb::arg("arch") = "", nb::arg("multiprocessors") = 0)
+          nb::arg("kind") = "cpu", nb::arg("arch") = "", nb::arg("multiprocessors") = 0,
+          nb::arg("name") = "", nb::arg("number") = 0)
       .def_ro("kind", &DeviceTarget::kind, "\"cpu\" or \"cuda\".")
       .def_ro("arch", &DeviceTarget::arch, "Of a CUDA device: \"sm_90\".")
-      .def_ro("multiprocessors", &DeviceTarget::multiprocessors);
+      .def_ro("multiprocessors", &DeviceTarget::multiprocessors)
+      .def_ro("name", &DeviceTarget::name, "Of a CUDA device: \"NVIDIA H200\".")
+      .def_ro("number", &DeviceTarget::number, "Of a CUDA device: 1 of \"cuda:1\".");
   nb::class_<BackendPlugin>(m, "BackendPlugin", "A device backend's library, loaded.")
       .def_static(
           "load",

@@ -72,7 +72,11 @@ def device_target(device: str) -> _core.DeviceTarget:
         return _core.DeviceTarget()
     properties = torch.cuda.get_device_properties(device)
     return _core.DeviceTarget(
-        "cuda", f"sm_{properties.major}{properties.minor}", properties.multi_processor_count
+        "cuda",
+        f"sm_{properties.major}{properties.minor}",
+        properties.multi_processor_count,
+        properties.name,
+        torch.device(device).index or 0,
     )
 
 

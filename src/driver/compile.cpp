@@ -24,6 +24,7 @@
 #include "driver/stuck_compilers.h"
 #include "driver/timings.h"
 #include "driver/trace.h"
+#include "driver/tune_triton.h"
 #include "graph/print_graph.h"
 #include "graph/verify_graph.h"
 #include "ir/check_status.h"
@@ -222,23 +223,20 @@ class Compilation {
   // Where Triton does not do it, `reason` says why; a fault of the toolchain is a warning, too.
   Result<CppSources> compile_triton(const Plan& plan, const CpuTarget& target,
                                     std::string* reason) {
-    const Result<TritonProgram> program =
+    Result<TritonProgram> program =
         timings_.measure("print", [&] { return print_triton_program(plan); });
     if (!program) {
       *reason = program.reason();
       return Unsupported{*reason};
     }
-    if (trace_.enabled()) trace_.write(kTritonSource, program->text);
-    std::vector<TritonCompiler::Function> functions;
-    for (const TritonProgram::Function& f : program->functions)
-      functions.push_back({f.name, f.signature, f.aligned, f.warps, f.stages, f.checks});
+    if (trace_.enabled()) trace_.write(kTritonSource, program->text());
     std::vector<TritonImage> images;
-    if (!functions.empty()) {
+    if (!program->functions.empty()) {
       const Result<std::vector<TritonCompiler::Image>> compiled =
           timings_.measure("compile kernels", [&] {
             return triton_compiler(paths_.triton)
-                .compile(program->text, functions, paths_.device.arch, translation_units(options_),
-                         deadline_after(options_.compile_time_limit));
+                .compile(program->text(), triton_functions(*program), paths_.device.arch,
+                         translation_units(options_), deadline_after(options_.compile_time_limit));
           });
       if (!compiled) {
         *reason = "Triton's compiler failed; " + compiled.reason();
@@ -247,13 +245,53 @@ class Compilation {
             compiled.reason().substr(0, kMaxLogInMessage));
         return Unsupported{*reason};
       }
-      for (const TritonCompiler::Image& image : *compiled)
-        images.push_back({image.cubin, image.shared_bytes, image.threads, image.added_arguments});
+      images = triton_images(*compiled);
+      if (options_.autotune) timings_.measure("tune", [&] { tune(plan, *program, images); });
     }
     CppSources sources = print_triton_artifact(plan, *program, paths_.device.arch, images,
                                                artifact_options(options_, target).description);
-    sources.beside.push_back({kTritonSource, program->text});
+    sources.beside.push_back({kTritonSource, program->text()});
     return sources;
+  }
+
+  static std::vector<TritonCompiler::Function> triton_functions(const TritonProgram& program) {
+    std::vector<TritonCompiler::Function> functions;
+    for (const TritonProgram::Function& f : program.functions)
+      functions.push_back({f.name, f.signature, f.aligned, f.warps, f.stages, f.checks});
+    return functions;
+  }
+
+  static std::vector<TritonImage> triton_images(
+      const std::vector<TritonCompiler::Image>& compiled) {
+    std::vector<TritonImage> images;
+    for (const TritonCompiler::Image& image : compiled)
+      images.push_back({image.cubin, image.shared_bytes, image.threads, image.added_arguments});
+    return images;
+  }
+
+  // Whatever goes wrong leaves the kernels as they are.
+  void tune(const Plan& plan, TritonProgram& program, std::vector<TritonImage>& images) {
+    const Result<std::shared_ptr<const CudaDriver>> driver = CudaDriver::open();
+    const Deadline deadline = deadline_after(options_.autotune_seconds);
+    const auto compile = [&](const TritonProgram& variants) -> Result<std::vector<TritonImage>> {
+      const Result<std::vector<TritonCompiler::Image>> compiled =
+          triton_compiler(paths_.triton)
+              .compile_each(variants.text(), triton_functions(variants), paths_.device.arch,
+                            translation_units(options_),
+                            deadline_after(options_.compile_time_limit));
+      if (!compiled) return Unsupported{compiled.reason()};
+      return triton_images(*compiled);
+    };
+    const Result<std::string> tuned =
+        driver ? tune_triton(plan, program, images,
+                             {*driver, paths_.device.number, paths_.device.arch, compile, deadline})
+               : Unsupported{driver.reason()};
+    if (!tuned) {
+      result_.warnings.push_back(
+          "the kernels of a graph could not be tuned and are as they are without; " +
+          tuned.reason().substr(0, kMaxLogInMessage));
+    }
+    if (trace_.enabled()) trace_.write("tuning.txt", tuned ? *tuned : tuned.reason());
   }
 
   Compiled build_for_device(const HostCompiler& compiler, const CpuTarget& target,
@@ -514,8 +552,10 @@ class Compilation {
     return key.finish();
   }
 
+  // What was measured on a device is for others of its name.
   std::string device_text() const {
-    return paths_.device.arch + " " + std::to_string(paths_.device.multiprocessors);
+    return paths_.device.arch + " " + std::to_string(paths_.device.multiprocessors) +
+           (options_.autotune ? " " + paths_.device.name : "");
   }
 
   bool find_in_cache(const ArtifactCache& cache, const CacheKey& key) {

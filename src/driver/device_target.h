@@ -10,6 +10,8 @@ struct DeviceTarget {
   std::string kind = "cpu";     // "cpu" or "cuda"
   std::string arch;             // of a CUDA device, as NVRTC names it: "sm_90"
   int32_t multiprocessors = 0;  // of a CUDA device
+  std::string name;             // of a CUDA device: "NVIDIA H200"
+  int32_t number = 0;           // "cuda:0"
 
   bool is_cpu() const { return kind == "cpu"; }
 };

@@ -59,6 +59,10 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(gpu_dialect, std::string, "auto", true, "LITZ_GPU_DIALECT", kAny,                             \
     "what kernels for a GPU are written in: triton, cuda, or auto, which is triton where it can " \
     "be imported")                                                                                \
+  X(autotune, bool, false, true, "LITZ_AUTOTUNE", kAny,                                           \
+    "measure Triton kernels with several tiles on the device, and take the fastest")              \
+  X(autotune_seconds, double, 30.0, false, "LITZ_AUTOTUNE_SECONDS", between(0, 1e6),              \
+    "seconds that measuring the kernels of a graph may take")                                     \
   X(layout_optimization, std::string, "auto", true, "LITZ_LAYOUT_OPTIMIZATION", kAny,             \
     "give convolutions channels-last tensors: off, on, or auto, which is where it pays")          \
   X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                            \

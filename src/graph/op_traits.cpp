@@ -106,10 +106,7 @@ constexpr std::string_view kCannotFail[] = {
 
 // Tracing checks their sizes. Eager also wants one dtype, and has no kernels for bools. Sorted.
 constexpr std::string_view kProducts[] = {
-    "aten::addmm",
-    "aten::baddbmm",
-    "aten::bmm",
-    "aten::mm",
+    "aten::addmm", "aten::baddbmm", "aten::bmm", "aten::mm", "aten::mv",
 };
 
 // Beside the pointwise ops. Sorted.

@@ -90,9 +90,12 @@ Lowered lower_layer_norm_backward(OpCall& call) {
         call.reduce(ReductionKind::kSum, input.sizes, split.row, true,
                     [&](std::span<const Index> p) { return weighted(p) * normal(p); });
     const Index count = count_elements(call, input.sizes, split.row);
+    // Divided by the count row by row, not element by element.
+    const auto mean = [&](const TensorValue& of, std::span<const Index> p) {
+      return call.load_broadcast(of, p) / index_as(call, count, dtype);
+    };
     set_pointwise(call, 0, [&](std::span<const Index> p) {
-      const Expr common = call.load_broadcast(sum, p) + normal(p) * call.load_broadcast(dot, p);
-      return scale(p) * (weighted(p) - common / index_as(call, count, dtype));
+      return scale(p) * (weighted(p) - (mean(sum, p) + normal(p) * mean(dot, p)));
     });
   }
   if (wanted(1)) {
@@ -226,11 +229,13 @@ Lowered lower_group_norm_backward(OpCall& call) {
       const std::span<const Index> group = std::span<const Index>(p).first(2);
       const Expr scale = per_group(rstd, p);
       const Expr x = (load_wide(call, input, at) - per_group(mean, p)) * scale;
-      const Expr common = call.load(group_sum, group) + x * call.load(group_dot, group);
+      const Expr elements = index_as(call, count, dtype);
+      const Expr common =
+          call.load(group_sum, group) / elements + x * (call.load(group_dot, group) / elements);
       const Expr dy = load_wide(call, grad, at);
       const Index channel[] = {at[1]};
       const Expr weighted = weight ? dy * cast(load_wide(call, *weight, channel), dtype) : dy;
-      return scale * (weighted - common / index_as(call, count, dtype));
+      return scale * (weighted - common);
     });
   }
   // The gradients of weight and bias: sums over N of what is summed over space already.

@@ -136,8 +136,12 @@ void LoweringContext::lower_call(NodeId id) {
     call_library(id, "Litz has no lowering for it");
     return;
   }
+  if (applied_.contains(id)) {
+    set({id, 0}, tensor(node.arguments[0].get<Value>()));
+    return;
+  }
   if (function == lower_to_library) {
-    if (!add_bias_apart(id)) call_library(id, kOnPurpose);
+    if (!lower_product(id)) call_library(id, kOnPurpose);
     return;
   }
   const bool native = std::all_of(

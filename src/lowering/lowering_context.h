@@ -1,8 +1,12 @@
 // The state of one lowering: the program so far, and what every value of the graph became.
 #pragma once
 
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -59,9 +63,17 @@ class LoweringContext {
   // Why no lowering can take the arguments of a call; empty where one may.
   std::string argument_obstacle(const Node& node) const;
   void call_library(NodeId id, std::string reason);
-  // Lowers an addmm to a product and a sum, where that is better.
+  // ---- linear_layers.cpp ----
+  // Lowers a matrix product that had better be more or other than the library's call.
+  bool lower_product(NodeId id);
+  bool multiply_vector(NodeId id);
+  bool apply_gelu(NodeId id);
   bool add_bias_apart(NodeId id);
+  std::optional<NodeId> only_gelu(Value value) const;
   bool feeds_kernels(Value value) const;
+  BufferId multiply(NodeId id, std::string_view op, std::string_view schema,
+                    std::initializer_list<std::string_view> names,
+                    std::vector<ExternArgument> more);
   ExternArgument extern_argument(const Argument& argument);
   void add_outputs();
   // Some operation after the call may read the buffer.
@@ -78,6 +90,7 @@ class LoweringContext {
   std::unordered_map<uint32_t, Index> storage_offsets_;  // by buffer; absent means 0
   std::unordered_map<uint32_t, BufferId> overwritten_;   // input by the buffer of its new elements
   std::unordered_map<std::string, uint32_t> names_;
+  std::unordered_set<NodeId> applied_;  // calls that what makes their operand does as well
   std::vector<LoweringNote> fallbacks_;
   std::string origin_;
 };

@@ -20,6 +20,7 @@ using CudaContext = void*;     // CUcontext
 using CudaModule = void*;      // CUmodule
 using CudaFunction = void*;    // CUfunction
 using CudaStream = void*;      // CUstream
+using CudaEvent = void*;       // CUevent
 using CudaAddress = uint64_t;  // CUdeviceptr
 
 // X(member, symbol, signature)
@@ -46,8 +47,17 @@ using CudaAddress = uint64_t;  // CUdeviceptr
   X(free, cuMemFree_v2, CudaStatus(CudaAddress))                                                   \
   X(copy_to_device, cuMemcpyHtoDAsync_v2,                                                          \
     CudaStatus(CudaAddress, const void*, size_t bytes, CudaStream))                                \
+  X(fill, cuMemsetD8Async, CudaStatus(CudaAddress, unsigned char value, size_t bytes, CudaStream)) \
+  X(stream_create, cuStreamCreate, CudaStatus(CudaStream*, unsigned flags))                        \
+  X(stream_destroy, cuStreamDestroy_v2, CudaStatus(CudaStream))                                    \
   X(stream_synchronize, cuStreamSynchronize, CudaStatus(CudaStream))                               \
   X(stream_is_capturing, cuStreamIsCapturing, CudaStatus(CudaStream, int* status))                 \
+  X(event_create, cuEventCreate, CudaStatus(CudaEvent*, unsigned flags))                           \
+  X(event_destroy, cuEventDestroy_v2, CudaStatus(CudaEvent))                                       \
+  X(event_record, cuEventRecord, CudaStatus(CudaEvent, CudaStream))                                \
+  X(event_synchronize, cuEventSynchronize, CudaStatus(CudaEvent))                                  \
+  X(event_elapsed, cuEventElapsedTime,                                                             \
+    CudaStatus(float* milliseconds, CudaEvent start, CudaEvent end))                               \
   X(error_name, cuGetErrorName, CudaStatus(CudaStatus, const char**))                              \
   X(error_string, cuGetErrorString, CudaStatus(CudaStatus, const char**))
 

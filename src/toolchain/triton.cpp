@@ -263,6 +263,18 @@ void TritonCompiler::start() {
 Result<std::vector<TritonCompiler::Image>> TritonCompiler::compile(
     const std::string& source, const std::vector<Function>& functions, const std::string& arch,
     int jobs, Deadline deadline) {
+  Result<std::vector<Image>> images = compile_each(source, functions, arch, jobs, deadline);
+  if (!images) return images;
+  for (size_t i = 0; i < functions.size(); ++i) {
+    const std::string& fault = (*images)[i].fault;
+    if (!fault.empty()) return Unsupported{functions[i].name + ": " + fault};
+  }
+  return images;
+}
+
+Result<std::vector<TritonCompiler::Image>> TritonCompiler::compile_each(
+    const std::string& source, const std::vector<Function>& functions, const std::string& arch,
+    int jobs, Deadline deadline) {
   LITZ_CHECK(arch.starts_with("sm_"), "device code for the architecture '" + arch + "'");
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
@@ -294,10 +306,9 @@ Result<std::vector<TritonCompiler::Image>> TritonCompiler::compile(
   std::vector<Image> images;
   for (size_t i = 0; i < functions.size(); ++i) {
     std::string* fields = &answer[i * kAnswerFields];
-    if (!fields[4].empty()) return Unsupported{functions[i].name + ": " + fields[4]};
-    if (fields[0].empty()) return Unsupported{functions[i].name + ": there is no code"};
+    if (fields[0].empty() && fields[4].empty()) fields[4] = "there is no code";
     images.push_back({std::move(fields[0]), number(fields[1]), static_cast<int>(number(fields[2])),
-                      static_cast<int>(number(fields[3]))});
+                      static_cast<int>(number(fields[3])), std::move(fields[4])});
   }
   return images;
 }

@@ -41,6 +41,7 @@ class TritonCompiler {
     int64_t shared_bytes = 0;
     int threads = 0;
     int added_arguments = 0;  // pointers that Triton wants behind the function's own arguments
+    std::string fault;        // why there is no code; empty where there is
   };
 
   // Starts the process, without waiting for it, so that it is ready when it is needed.
@@ -51,6 +52,10 @@ class TritonCompiler {
   Result<std::vector<Image>> compile(const std::string& source,
                                      const std::vector<Function>& functions,
                                      const std::string& arch, int jobs, Deadline deadline);
+  // The same where some may fail, each of which has its fault.
+  Result<std::vector<Image>> compile_each(const std::string& source,
+                                          const std::vector<Function>& functions,
+                                          const std::string& arch, int jobs, Deadline deadline);
 
  private:
   struct State;

@@ -65,9 +65,12 @@ State schedule(const State& state, const std::string&, const Options& options) {
 State schedule_for_triton(const State& state, const std::string&, const Options& options) {
   const Program& program =
       level_of<Program>(state, "--schedule-for-triton takes a program: --lower makes it");
-  return schedule_program(
-      std::make_shared<Program>(program),
-      schedule_options(options, KernelDialect::kTriton, {"cuda", "sm_90", 132}));
+  DeviceTarget device;
+  device.kind = "cuda";
+  device.arch = "sm_90";
+  device.multiprocessors = 132;
+  return schedule_program(std::make_shared<Program>(program),
+                          schedule_options(options, KernelDialect::kTriton, device));
 }
 
 Text emit_for_backend(const Plan& plan, const std::string& path) {
@@ -113,7 +116,7 @@ State emit(const State& state, const std::string& form, const Options& options) 
   if (form == "triton" || form == "triton-kernels") {
     const Result<TritonProgram> triton = print_triton_program(plan);
     if (!triton) throw UserError("the plan cannot be printed as Triton; " + triton.reason());
-    return Text{triton->text.substr(form == "triton" ? 0 : triton->kernels_begin)};
+    return Text{form == "triton" ? triton->text() : triton->kernels_text()};
   }
   if (form.starts_with("backend:")) return emit_for_backend(plan, form.substr(8));
   if (form != "kernels" && form != "cpp") {

@@ -135,7 +135,7 @@ Json describe(const Case& test) {
     entry["refused"] = triton.reason();
     return entry;
   }
-  entry["text"] = triton->text;
+  entry["text"] = triton->text();
   entry["functions"] = functions_of(*triton);
   Json steps = Json::array();
   entry["library"] = false;

@@ -314,6 +314,30 @@ def matmuls():
 
 
 @check
+def products_of_one_row():
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)):
+        x, w, v, b = (randn(*s, dtype=dtype) for s in ((1, 1, 2048), (1000, 2048), (1000, 2048), (1000,)))
+        near = {"rtol": tolerance, "atol": 50 * tolerance}
+        compare(lambda x, w, b: F.linear(x, w, b), x, w, b, **near)
+        compare(lambda x, w, v: F.silu(F.linear(x, w)) * F.linear(x, v), x, w, v, **near)
+        compare(lambda x, w: w @ x[0, 0] + 1, x, w, **near)
+        compare(lambda x, w: w @ x[0].t(), x, w, **near)
+        assert not litz.report().graphs[-1].library_calls, litz.report().graphs[-1].library_calls
+
+
+@check
+def linear_layers_with_gelu():
+    for dtype, tolerance in ((torch.float16, 2e-3), (torch.bfloat16, 2e-2)):
+        x, w, b = randn(4, 96, 256, dtype=dtype), randn(512, 256, dtype=dtype) / 16, randn(512, dtype=dtype)
+        near = {"rtol": tolerance, "atol": tolerance}
+        compare(lambda x, w, b: F.gelu(F.linear(x, w, b), approximate="tanh"), x, w, b, kernels=False, **near)
+        assert "aten::_addmm_activation" in str(litz.report().graphs[-1].library_calls), litz.report().graphs[-1].library_calls
+        compare(lambda x, w, b: F.gelu(F.linear(x, w, b), approximate="tanh") * 2, x, w, b, **near)
+        x[0, 0, 0], x[1, 1, 1] = float("nan"), float("inf")
+        compare(lambda x, w, b: F.gelu(F.linear(x, w, b), approximate="tanh"), x, w, b, kernels=False, **near)
+
+
+@check
 def convolution():
     x, w, b = randn(2, 3, 32, 32), randn(8, 3, 3, 3), randn(8)
     compare(lambda x, w, b: F.max_pool2d(F.conv2d(x, w, b, padding=1).relu(), 2), x, w, b)

@@ -83,7 +83,7 @@ def test_inputs_of_another_device_run_in_eager(monkeypatch):
 
 def test_the_architecture_of_a_device_is_what_torch_says(monkeypatch):
     class Properties:
-        major, minor, multi_processor_count = 8, 6, 84
+        major, minor, multi_processor_count, name = 8, 6, 84, "A GPU"
 
     asked = []
     monkeypatch.setattr(
@@ -91,5 +91,6 @@ def test_the_architecture_of_a_device_is_what_torch_says(monkeypatch):
     )
     target = driver.device_target("cuda:1")
     assert (target.kind, target.arch, target.multiprocessors) == ("cuda", "sm_86", 84)
+    assert (target.name, target.number) == ("A GPU", 1)
     assert asked == ["cuda:1"]
     assert driver.device_target("cpu").kind == "cpu"

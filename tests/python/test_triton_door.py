@@ -22,6 +22,24 @@ def test_triton_is_the_dialect_where_it_can_be_imported(with_cuda):
     assert [kernel["name"] for kernel in result.info["kernels"]] == ["k0"]
 
 
+def test_tuning_needs_the_device_and_its_absence_costs_nothing_else(with_cuda, tmp_path):
+    result, _ = compile_for_device(softmax, "cuda:0", autotune=True, trace=str(tmp_path))
+    assert [kernel["name"] for kernel in result.info["kernels"]] == ["k0"]
+    assert "tune" in result.info["timings"]
+    if torch.cuda.is_available():
+        assert result.warnings == ()
+        assert next(tmp_path.glob("**/*tuning.txt")).read_text().startswith("k0: ")
+    else:
+        (warning,) = result.warnings
+        assert warning.startswith("the kernels of a graph could not be tuned"), warning
+
+
+def test_modes_that_tune():
+    modes = driver.mode_rows()
+    assert modes["max-autotune"] == {"cuda_graphs": True, "autotune": True}
+    assert modes["max-autotune-no-cudagraphs"] == {"autotune": True}
+
+
 def test_the_option_chooses_the_dialect(with_cuda):
     result, _ = compile_for_device(softmax, "cuda:0", gpu_dialect="cuda")
     assert (result.info["dialect"], result.info["dialect_reason"]) == ("cuda", "")

@@ -11,6 +11,7 @@ static char failing[64];
 static int failing_status;
 static __thread void* current;
 static char contexts[2];
+static double clock_ms; /* a kernel takes a microsecond for each block in x */
 
 void fake_cuda_reset(void) {
   log_length = 0;
@@ -106,6 +107,7 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
       (const char*)function, (int)((char*)current - contexts), x, y, z, threads_x, threads_y,
       threads_z, shared, (int)(intptr_t)stream, (int)(intptr_t)(*(void**)arguments[0]),
       (long long)*(int64_t*)arguments[1], extra != NULL);
+  clock_ms += 1e-3 * x;
   return 0;
 }
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
@@ -122,6 +124,43 @@ int cuMemcpyHtoDAsync_v2(uint64_t address, const void* bytes, size_t count, void
   RECORD("cuMemcpyHtoDAsync", "bytes=%zu stream=%d", count, (int)(intptr_t)stream);
   memcpy((void*)(uintptr_t)address, bytes, count);
   return 0;
+}
+int cuMemsetD8Async(uint64_t address, unsigned char value, size_t bytes, void* stream) {
+  RECORD("cuMemsetD8Async", "bytes=%zu stream=%d", bytes, (int)(intptr_t)stream);
+  memset((void*)(uintptr_t)address, value, bytes);
+  return 0;
+}
+int cuStreamCreate(void** stream, unsigned flags) {
+  RECORD("cuStreamCreate", "flags=%u", flags);
+  *stream = (void*)(intptr_t)77;
+  return 0;
+}
+int cuStreamDestroy_v2(void* stream) {
+  RECORD("cuStreamDestroy", "stream=%d", (int)(intptr_t)stream);
+  return 0;
+}
+int cuEventCreate(void** event, unsigned flags) {
+  RECORD("cuEventCreate", "flags=%u", flags);
+  *event = malloc(sizeof(double));
+  return 0;
+}
+int cuEventDestroy_v2(void* event) {
+  RECORD("cuEventDestroy", "");
+  free(event);
+  return 0;
+}
+int cuEventRecord(void* event, void* stream) {
+  RECORD("cuEventRecord", "stream=%d", (int)(intptr_t)stream);
+  *(double*)event = clock_ms;
+  return 0;
+}
+int cuEventSynchronize(void* event) {
+  (void)event;
+  return answer("cuEventSynchronize");
+}
+int cuEventElapsedTime(float* ms, void* start, void* end) {
+  *ms = (float)(*(double*)end - *(double*)start);
+  return answer("cuEventElapsedTime");
 }
 int cuStreamSynchronize(void* stream) {
   RECORD("cuStreamSynchronize", "stream=%d", (int)(intptr_t)stream);

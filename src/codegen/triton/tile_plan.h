@@ -11,6 +11,7 @@
 // hold whole rows.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "codegen/common/kernel_analysis.h"
@@ -39,6 +40,13 @@ struct TilePlan {
 ColumnSumLimits triton_column_sums();
 
 TilePlan plan_tile(KernelAnalysis& analysis, const Program& program);
+
+// Other plans of the same kind for the kernel, one of which may be faster than `plan` on some
+// device: those that differ from it in one step of one or two numbers.
+std::vector<TilePlan> other_tiles(KernelAnalysis& analysis, const TilePlan& plan);
+
+// "2 rows by 1024, 8 warps".
+std::string to_string(const TilePlan& plan);
 
 // The smallest power of two that is no less.
 int power_of_two(int64_t value);

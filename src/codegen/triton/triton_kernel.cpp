@@ -1,6 +1,7 @@
 #include "codegen/triton/triton_kernel.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -39,14 +40,16 @@ bool may_share(const Plan& plan, BufferId a, BufferId b) {
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude)
+  // As the heuristics say where `tile` is null.
+  KernelPrinter(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude,
+                const TilePlan* tile = nullptr)
       : memory_(plan),
         program_(*plan.program),
         kernel_(kernel),
         prelude_(prelude),
         analysis_(kernel),
         arguments_(program_),
-        plan_(plan_tile(analysis_, program_)),
+        plan_(tile != nullptr ? *tile : plan_tile(analysis_, program_)),
         body_(analysis_, prelude, arguments_, plan_.narrow) {
     for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
     for (size_t i = 0; i < kernel.inner.size(); ++i) inner_.push_back(kernel.outer.size() + i);
@@ -60,8 +63,11 @@ class KernelPrinter {
     return !inner_.empty() && !plan_.persistent && kernel_.num_stages > 1;
   }
 
+  std::vector<TilePlan> other_tiles() { return litz::other_tiles(analysis_, plan_); }
+
   TritonKernel print() {
     TritonKernel kernel;
+    kernel.tile = to_string(plan_);
     std::vector<std::string> bodies;
     if (plan_.turned_loop != SIZE_MAX) {
       kernel.functions.push_back({"", print_square(), 1, plan_.warps});
@@ -249,7 +255,7 @@ class KernelPrinter {
   }
 
   void print_stages() {
-    find_last_reads();
+    find_reads();
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
       body_.set_eviction([this, stage](Expr load) { return eviction(load, stage); });
       settle(stage);
@@ -282,18 +288,22 @@ class KernelPrinter {
     body_.bind_iteration();
   }
 
-  // What later steps read again stays in the cache. Letting go of the rest early was slower on an
-  // H200.
+  // What later steps read again stays in the cache until then. Letting go early of what is read
+  // once was slower on an H200.
   std::string eviction(Expr load, uint32_t stage) {
     const LoopMask depends = analysis_.depends(load);
-    if ((depends & analysis_.inner_mask()) == 0 || !load.operands().empty()) return "";
-    return !plan_.persistent && last_read_[load] > stage ? "evict_last" : "";
+    if ((depends & analysis_.inner_mask()) == 0 || !load.operands().empty() || plan_.persistent)
+      return "";
+    const auto [first, last] = reads_[load];
+    if (last > stage) return "evict_last";
+    return first < stage && (depends & analysis_.outer_mask()) != 0 ? "evict_first" : "";
   }
 
-  void find_last_reads() {
+  void find_reads() {
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
       visit_postorder(analysis_.stage_roots(stage), [&](Expr e) {
-        if (e.op() == ExprOp::kLoad) last_read_[e] = stage;
+        if (e.op() == ExprOp::kLoad)
+          reads_.try_emplace(e, stage, stage).first->second.second = stage;
       });
     }
   }
@@ -439,8 +449,7 @@ class KernelPrinter {
     const std::string place = body_.place(kRows);
     const std::string function = combine(r);
     if (!is_pair(r)) {
-      out().line(accumulator(i) + " = tl.reduce(" + values + ", " + dimension + ", " + function +
-                 ")" + place);
+      out().line(accumulator(i) + " = " + reduced(values, function));
       body_.define_reduced(i, {accumulator(i), row_axes(), ""});
       return;
     }
@@ -499,12 +508,13 @@ class KernelPrinter {
       const KernelReduction& r = kernel_.reductions[i];
       if (!in_stage(r, stage)) continue;
       any = true;
-      const TileAxes axes = r.running ? row_axes() : body_.all_axes();
+      const TileAxes axes = is_of_row(i) ? row_axes() : body_.all_axes();
       out().line(accumulator(i) + " = " +
                  body_.block({identity_text(r), kNoAxes, ""}, axes, accumulator_dtype(r)));
       if (is_pair(r))
         out().line(companion(i) + " = " +
-                   body_.block({companion_start(r), kNoAxes, ""}, axes, companion_dtype(r)));
+                   body_.block({companion_start(r), kNoAxes, ""}, r.online ? row_axes() : axes,
+                               companion_dtype(r)));
     }
     for (const KernelStore& s : kernel_.stores) any = any || (s.inner && s.stage == stage);
     if (!any) return;
@@ -525,17 +535,48 @@ class KernelPrinter {
     last_choice_ = {};
     open_axis(kColumns, "r", "step", plan_.columns, length, whole);
     decode(inner_, "r", kColumns);
-    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
-      if (in_stage(kernel_.reductions[i], stage)) accumulate(i);
+    // Online sums behind the maxima that they go by.
+    for (const bool online : {false, true}) {
+      for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+        const KernelReduction& r = kernel_.reductions[i];
+        if (in_stage(r, stage) && r.online.has_value() == online) accumulate(i);
+      }
     }
     store_inner(stage, body_.all_axes());
     last_choice_ = {};
     body_.close_loop("for step in range(" + from + ", " + to + ", " + step + ")");
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
       const KernelReduction& r = kernel_.reductions[i];
-      if (in_stage(r, stage) && !r.running) finish(i, accumulator(i), companion(i));
+      if (in_stage(r, stage) && !r.running) finish_steps(i);
     }
     if (plan_.splits == 1) settle_online_sums(stage);
+  }
+
+  // The greatest value that an online sum goes by: the sum needs it after each step.
+  bool is_greatest(uint32_t i) const {
+    return std::any_of(
+        kernel_.reductions.begin(), kernel_.reductions.end(),
+        [&](const KernelReduction& r) { return r.online && r.online->greatest == i; });
+  }
+  // One value for each row between two steps, not one for each element of the tile.
+  bool is_of_row(uint32_t i) const { return kernel_.reductions[i].running || is_greatest(i); }
+
+  void finish_steps(uint32_t i) {
+    const KernelReduction& r = kernel_.reductions[i];
+    if (is_greatest(i)) {
+      body_.define_reduced(i, {accumulator(i), row_axes(), ""});
+    } else if (r.online) {
+      out().line(accumulator(i) + " = " + reduced(accumulator(i), prelude_.use("add")));
+      body_.define_reduced(i, {accumulator(i), row_axes(), ""});
+    } else {
+      finish(i, accumulator(i), companion(i));
+    }
+  }
+
+  // The result for each row of values along the whole tile.
+  std::string reduced(const std::string& values, const std::string& function) const {
+    return "tl.reduce(" + values + ", " + text(body_.dimension(kColumns)) + ", " + function + ")" +
+           body_.place(kRows);
   }
 
   void accumulate(uint32_t i) {
@@ -545,7 +586,11 @@ class KernelPrinter {
     const std::string mine = accumulator(i);
     if (r.online) {
       out().line(mine + ", " + companion(i) + " = " + prelude_.use("add_exp") + "(" + mine + ", " +
-                 companion(i) + ", " + value.text + ")");
+                 companion(i) + ", " + value.text + ", " + accumulator(r.online->greatest) + ")");
+      return;
+    }
+    if (is_greatest(i)) {
+      out().line(mine + " = " + function + "(" + mine + ", " + reduced(value.text, function) + ")");
       return;
     }
     if (is_arg(r)) {
@@ -563,8 +608,7 @@ class KernelPrinter {
                                             block.text + ", " + dimension + ", " + function + "))",
                                         body_.all_axes());
     body_.define_reduced(i, scan);
-    out().line(mine + " = " + function + "(" + mine + ", tl.reduce(" + block.text + ", " +
-               dimension + ", " + function + ")" + body_.place(kRows) + ")");
+    out().line(mine + " = " + function + "(" + mine + ", " + reduced(block.text, function) + ")");
   }
 
   // ---- rows that several programs share ----
@@ -742,7 +786,7 @@ class KernelPrinter {
   std::vector<size_t> outer_;
   std::vector<size_t> inner_;
   std::vector<BufferId> loaded_;
-  std::unordered_map<Expr, uint32_t> last_read_;  // stage
+  std::unordered_map<Expr, std::pair<uint32_t, uint32_t>> reads_;  // the first stage, the last
   std::vector<TritonKernel::Partial> partials_;
   std::pair<std::string, TileValue> last_choice_;  // in the scope at hand
 };
@@ -762,13 +806,30 @@ std::string triton_refusal(const Program& program, const Kernel& kernel) {
   return "";
 }
 
+namespace {
+
+// What is printed in the end: with online sums where rows do not stay in registers.
+std::optional<Kernel> with_fewer_passes(const Plan& plan, const Kernel& kernel,
+                                        TritonPrelude& prelude) {
+  if (!KernelPrinter(plan, kernel, prelude).reads_rows_again()) return std::nullopt;
+  return with_online_sums(kernel);
+}
+
+}  // namespace
+
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude) {
-  KernelPrinter printer(plan, kernel, prelude);
-  if (printer.reads_rows_again()) {
-    if (const std::optional<Kernel> online = with_online_sums(kernel))
-      return KernelPrinter(plan, *online, prelude).print();
-  }
-  return printer.print();
+  const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
+  return KernelPrinter(plan, online ? *online : kernel, prelude).print();
+}
+
+std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
+                                                TritonPrelude& prelude) {
+  const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
+  const Kernel& printed = online ? *online : kernel;
+  std::vector<TritonKernel> variants;
+  for (const TilePlan& tile : KernelPrinter(plan, printed, prelude).other_tiles())
+    variants.push_back(KernelPrinter(plan, printed, prelude, &tile).print());
+  return variants;
 }
 
 }  // namespace litz

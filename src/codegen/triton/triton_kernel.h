@@ -23,6 +23,7 @@ struct TritonFunction {
 
 struct TritonKernel {
   std::string text;                       // names its functions kTritonKernelName and a suffix
+  std::string tile;                       // what a program works on, in words
   std::vector<TritonFunction> functions;  // launched in order
   bool checks = false;                    // needs assertions
   // Arguments in order: arrays of partial results s0, s1, ... in scratch memory, buffers p0, p1,
@@ -45,5 +46,10 @@ inline int64_t partial_bytes(const TritonKernel::Partial& partial) {
 std::string triton_refusal(const Program& program, const Kernel& kernel);
 
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude);
+
+// The same kernel with other tiles, which may be faster on some device. Arguments and functions are
+// the same, numbers of programs and partial results differ.
+std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
+                                                TritonPrelude& prelude);
 
 }  // namespace litz

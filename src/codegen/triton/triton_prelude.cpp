@@ -93,13 +93,13 @@ def argmin(a, i, b, j):
     first = (a < b) | (a_nan & (b_nan == 0)) | (((a == b) | (a_nan & b_nan)) & (i < j))
     return tl.where(first, a, b), tl.where(first, i, j)
 )"},
-    // Of the sum s of exp(. - g): with one more value, and with another sum.
+    // Of the sums s of exp(. - g): with values x, where m is the greatest one so far, and with
+    // another sum.
     {"add_exp", "", R"(
 @triton.jit
-def add_exp(s, g, x):
-    t = libdevice.exp(-tl.abs(x - g))
-    grows = x > g
-    return tl.where(grows, s * t + 1.0, s + t), tl.where(grows | (x != x), x, g)
+def add_exp(s, g, x, m):
+    h = tl.maximum(g, m, propagate_nan=tl.PropagateNan.ALL)
+    return s * libdevice.exp(g - h) + libdevice.exp(x - h), h
 )"},
     {"merge_exp", "", R"(
 @triton.jit

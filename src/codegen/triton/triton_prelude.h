@@ -14,6 +14,8 @@ class TritonPrelude {
  public:
   // The name to write, once the function is asked for: "floor_div_float".
   std::string use(std::string_view name);
+  // All that another one was asked for, too.
+  void add(const TritonPrelude& other) { used_.insert(other.used_.begin(), other.used_.end()); }
   // Imports, and the functions asked for, in a fixed order.
   std::string text() const;
 

@@ -31,6 +31,19 @@ void add_functions(const Plan& plan, const TritonProgram::Kernel& kernel, Triton
   }
 }
 
+void add_kernel(const Plan& plan, KernelId id, std::string name, TritonKernel printed,
+                TritonProgram& program) {
+  TritonProgram::Kernel kernel;
+  kernel.name = std::move(name);
+  kernel.first = program.functions.size();
+  kernel.kernel = id;
+  kernel.source = "\n\n" + comment(plan.kernels[id]) + "\n" +
+                  replace_all(printed.text, kTritonKernelName, kernel.name);
+  kernel.printed = std::move(printed);
+  add_functions(plan, kernel, program);
+  program.kernels.push_back(std::move(kernel));
+}
+
 // What tells two kernels of the same text apart.
 std::string identity_of(const Plan& plan, const TritonKernel& kernel) {
   std::string text = kernel.text;
@@ -54,28 +67,54 @@ Result<TritonProgram> print_triton_program(const Plan& plan) {
     if (std::string reason = triton_refusal(*plan.program, kernel); !reason.empty())
       return Unsupported{std::move(reason)};
   }
-  TritonPrelude prelude;
   TritonProgram program;
-  std::string kernels;
   std::unordered_map<std::string, size_t> known;
-  for (const Kernel& kernel : plan.kernels) {
-    TritonKernel printed = print_triton_kernel(plan, kernel, prelude);
+  for (uint32_t i = 0; i < plan.kernels.size(); ++i) {
+    const Kernel& kernel = plan.kernels[KernelId(i)];
+    TritonKernel printed = print_triton_kernel(plan, kernel, program.prelude);
     const auto [found, added] = known.emplace(identity_of(plan, printed), program.kernels.size());
     program.calls.push_back({found->second, printed.buffers, printed.symbols});
-    if (!added) continue;
-    TritonProgram::Kernel k;
-    k.name = "k" + std::to_string(program.kernels.size());
-    k.first = program.functions.size();
-    kernels +=
-        "\n\n" + comment(kernel) + "\n" + replace_all(printed.text, kTritonKernelName, k.name);
-    k.printed = std::move(printed);
-    add_functions(plan, k, program);
-    program.kernels.push_back(std::move(k));
+    if (added) {
+      add_kernel(plan, KernelId(i), "k" + std::to_string(program.kernels.size()),
+                 std::move(printed), program);
+    }
   }
-  program.text = prelude.text();
-  program.kernels_begin = program.text.size();
-  program.text += kernels;
   return program;
 }
+
+TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& program,
+                                     const std::vector<size_t>& kernels) {
+  TritonVariants variants;
+  for (size_t number : kernels) {
+    const TritonProgram::Kernel& kernel = program.kernels[number];
+    size_t next = 0;
+    for (TritonKernel& printed :
+         print_triton_variants(plan, plan.kernels[kernel.kernel], variants.program.prelude)) {
+      add_kernel(plan, kernel.kernel, kernel.name + "_" + std::to_string(next++),
+                 std::move(printed), variants.program);
+      variants.of.push_back(number);
+    }
+  }
+  return variants;
+}
+
+void replace_kernel(TritonProgram& program, size_t kernel, const TritonProgram& others,
+                    size_t other) {
+  const size_t first = program.kernels[kernel].first;
+  const TritonProgram::Kernel& chosen = others.kernels[other];
+  for (size_t i = 0; i < chosen.printed.functions.size(); ++i)
+    program.functions[first + i] = others.functions[chosen.first + i];
+  program.kernels[kernel] = chosen;
+  program.kernels[kernel].first = first;
+  program.prelude.add(others.prelude);
+}
+
+std::string TritonProgram::kernels_text() const {
+  std::string text;
+  for (const Kernel& kernel : kernels) text += kernel.source;
+  return text;
+}
+
+std::string TritonProgram::text() const { return prelude.text() + kernels_text(); }
 
 }  // namespace litz

@@ -19,13 +19,14 @@ struct TritonProgram {
     int stages = 1;
     bool checks = false;  // needs assertions
   };
-  std::string text;          // kernels.py
-  size_t kernels_begin = 0;  // where in it the kernels are, behind what they use
+  TritonPrelude prelude;  // what the kernels use
   std::vector<Function> functions;
   struct Kernel {
-    std::string name;  // "k0"
-    size_t first = 0;  // of its functions
+    std::string name;    // "k0"
+    size_t first = 0;    // of its functions
+    std::string source;  // its functions under their names, a comment in front
     TritonKernel printed;
+    KernelId kernel;  // the first one of the plan that is this one
   };
   std::vector<Kernel> kernels;  // each once
   struct Call {
@@ -34,9 +35,23 @@ struct TritonProgram {
     std::vector<Index> symbols;
   };
   std::vector<Call> calls;  // for each kernel of the plan
+
+  std::string text() const;  // kernels.py
+  std::string kernels_text() const;
 };
 
 // Fails where a kernel cannot be printed as Triton, and says why.
 Result<TritonProgram> print_triton_program(const Plan& plan);
+
+// Kernels of a program with other tiles, as a program without calls.
+struct TritonVariants {
+  TritonProgram program;
+  std::vector<size_t> of;  // by kernel: which one of the given program it may stand for
+};
+TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& program,
+                                     const std::vector<size_t>& kernels);
+// Puts kernel `other` of `others`, which are variants, in the place of `kernel`.
+void replace_kernel(TritonProgram& program, size_t kernel, const TritonProgram& others,
+                    size_t other);
 
 }  // namespace litz

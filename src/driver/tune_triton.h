@@ -1,0 +1,34 @@
+// Chooses the tiles of Triton kernels by measuring them on the device.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/triton/triton_artifact.h"
+#include "codegen/triton/triton_program.h"
+#include "runtime/cuda_driver.h"
+#include "schedule/plan.h"
+#include "support/error.h"
+#include "toolchain/process.h"
+
+namespace litz {
+
+struct TuningTools {
+  std::shared_ptr<const CudaDriver> driver;
+  int32_t device = 0;
+  std::string arch;  // "sm_90"
+  // Images of a program's functions; one that cannot be compiled is empty.
+  std::function<Result<std::vector<TritonImage>>(const TritonProgram&)> compile;
+  Deadline deadline;
+};
+
+// Kernels that take a notable share of the plan's time on the device get the fastest of some tiles,
+// if that is faster than the tile that they have; `images` are the program's. Kernels whose sizes
+// are known only at run time, or that store to positions known only then, keep theirs, and so do
+// all where the device cannot be used or the time is over. What was measured, one line for each
+// kernel; where nothing was, why.
+Result<std::string> tune_triton(const Plan& plan, TritonProgram& program,
+                                std::vector<TritonImage>& images, const TuningTools& tools);
+
+}  // namespace litz

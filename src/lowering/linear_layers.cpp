@@ -1,0 +1,182 @@
+// Products of linear layers on a GPU that are more than a library call.
+//
+// Of one row   a product of a vector and a matrix is bound by the matrix's memory. As a reduction
+// it
+//              is a kernel like others, with what makes the vector and what reads the result in it,
+//              and reads memory faster than cuBLAS does.
+// With GELU    cuBLASLt computes the tanh form on the way out, of half floats, and saves a kernel
+//              that would read and write the product. It does not round in between as eager does.
+// Of float32   cuBLAS is up to twice as slow with the bias, which narrows its choice of kernels,
+// and
+//              the bias costs nothing in a kernel that reads the product anyway. Half floats stay
+//              together: the product alone would round once more than eager's.
+#include <array>
+
+#include "graph/op_traits.h"
+#include "lowering/lowering_context.h"
+#include "lowering/reduction_helpers.h"
+
+namespace litz {
+namespace {
+
+constexpr std::string_view kMm = "aten::mm(Tensor self, Tensor mat2) -> Tensor";
+constexpr std::string_view kAddmmActivation =
+    "aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, "
+    "Scalar alpha=1, bool use_gelu=False) -> Tensor";
+
+bool is_one(const Argument& scalar) {
+  return scalar == Argument(int64_t{1}) || scalar == Argument(1.0);
+}
+
+bool is_view(const OpSchema& schema) {
+  if (schema.name == "aten::_unsafe_view") return true;
+  return !schema.mutates() && !schema.returns.empty() && !schema.returns[0].alias_set.empty();
+}
+
+bool is_tanh_gelu(const Node& node) {
+  if (node.schema->full_name() != "aten::gelu") return false;
+  const Argument& form = node.arguments[static_cast<size_t>(node.schema->find("approximate"))];
+  return form == Argument(std::string("tanh"));
+}
+
+// Neighbours along the dimension are neighbours in memory.
+bool is_contiguous_along(const TensorValue& value, size_t dim) {
+  return value.strided && value.strided->strides[dim].is_constant(1);
+}
+
+bool is_one_by(const TensorValue& value, size_t dim) { return value.sizes[dim].is_constant(1); }
+
+// A product of a matrix, whose rows or columns lie in memory one after the other, and a vector.
+bool is_of_vector(const TensorValue& left, const TensorValue& right) {
+  if (right.rank() == 1 || is_one_by(right, 1)) return is_contiguous_along(left, 1);
+  return is_one_by(left, 0) && is_contiguous_along(right, 0);
+}
+
+}  // namespace
+
+bool LoweringContext::lower_product(NodeId id) {
+  const Node& node = graph_.node(id);
+  const std::string op = node.schema->full_name();
+  const bool adds = op == "aten::addmm";
+  if (!adds && op != "aten::mm" && op != "aten::mv") return false;
+  OpCall call(*this, id);
+  const TensorMeta& meta = call.result();
+  if (!meta.device.starts_with("cuda") || !cannot_fail(graph_, node)) return false;
+  if (!is_half(meta.dtype) && meta.dtype != DType::kFloat32) return false;
+  if (adds && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))) return false;
+  if (multiply_vector(id)) return true;
+  if (!adds || call.tensor("self").rank() != 1) return false;
+  return is_half(meta.dtype) ? apply_gelu(id) : add_bias_apart(id);
+}
+
+bool LoweringContext::multiply_vector(NodeId id) {
+  OpCall call(*this, id);
+  const std::string& op = call.node().schema->name;
+  const bool adds = op == "aten::addmm";
+  const TensorValue left = call.tensor(adds ? "mat1" : "self");
+  const TensorValue right = call.tensor(op == "aten::mv" ? "vec" : "mat2");
+  if (!is_of_vector(left, right)) return false;
+  std::vector<Index> sizes = call.result().sizes;
+  sizes.push_back(left.sizes[1]);
+  const size_t last = sizes.size() - 1;
+  const std::array<size_t, 1> summed = {last};
+  const TensorValue sum =
+      call.reduce(ReductionKind::kSum, sizes, summed, false, [&](std::span<const Index> p) {
+        const std::array<Index, 2> in_left = {p[0], p[last]};
+        const std::array<Index, 2> in_right = {p[last], p[last - 1]};
+        return load_wide(call, left, in_left) *
+               load_wide(call, right, std::span(in_right).first(right.rank()));
+      });
+  if (!adds) {
+    set_rounded(call, 0, sum);
+    return true;
+  }
+  const TensorValue bias = call.tensor("self");
+  set_pointwise(call, 0, [&](std::span<const Index> p) {
+    return call.load(sum, p) + load_wide_broadcast(call, bias, p);
+  });
+  return true;
+}
+
+// The GELU that alone reads the value, or a view of it.
+std::optional<NodeId> LoweringContext::only_gelu(Value value) const {
+  while (!is_output_[value] && users_[value].size() == 1) {
+    const NodeId user = users_[value].front();
+    const Node& node = graph_.node(user);
+    if (is_tanh_gelu(node)) return user;
+    if (!is_view(*node.schema) || node.outputs.size() != 1) return std::nullopt;
+    value = {user, 0};
+  }
+  return std::nullopt;
+}
+
+bool LoweringContext::apply_gelu(NodeId id) {
+  const std::optional<NodeId> gelu = only_gelu({id, 0});
+  if (!gelu || feeds_kernels({*gelu, 0})) return false;
+  OpCall call(*this, id);
+  const BufferId product = multiply(id, "aten::_addmm_activation", kAddmmActivation,
+                                    {"self", "mat1", "mat2", "beta", "alpha"}, {{true}});
+  call.set(0, whole(product));
+  applied_.insert(*gelu);
+  return true;
+}
+
+// Some kernel of ours reads the value, or a view of it, and no library call does.
+bool LoweringContext::feeds_kernels(Value value) const {
+  bool any = false;
+  for (NodeId user : users_[value]) {
+    const Node& node = graph_.node(user);
+    const LoweringFunction function = find_lowering(node.schema->full_name());
+    if (function == nullptr || function == lower_to_library) return false;
+    if (is_view(*node.schema)) {
+      for (uint32_t output = 0; output < node.outputs.size(); ++output) {
+        const Value view{user, output};
+        if (!users_[view].empty() && !feeds_kernels(view)) return false;
+        any = any || !users_[view].empty();
+      }
+    } else {
+      any = true;
+    }
+  }
+  return any;
+}
+
+bool LoweringContext::add_bias_apart(NodeId id) {
+  OpCall call(*this, id);
+  // Of no factors eager gives the bias as it is, zeros of both signs.
+  if (!feeds_kernels({id, 0}) || call.tensor("mat2").sizes[0].range().lo < 1) return false;
+  const TensorValue product = whole(multiply(id, "aten::mm", kMm, {"mat1", "mat2"}, {}));
+  const TensorValue bias = call.tensor("self");
+  call.set(0, call.pointwise(call.result(), [&](std::span<const Index> position) {
+    return call.exprs().binary(ExprOp::kAdd, call.load(product, position),
+                               call.load_broadcast(bias, position));
+  }));
+  return true;
+}
+
+// Another op of the library instead of the addmm `id`, whose arguments of these names it takes, and
+// `more`; its result.
+BufferId LoweringContext::multiply(NodeId id, std::string_view op, std::string_view schema,
+                                   std::initializer_list<std::string_view> names,
+                                   std::vector<ExternArgument> more) {
+  OpCall call(*this, id);
+  ExternKernel product;
+  product.name = op;
+  product.schema = schema;
+  product.node = graph_.node(id).name;
+  for (std::string_view name : names)
+    product.arguments.push_back(extern_argument(call.argument(name)));
+  product.arguments.insert(product.arguments.end(), more.begin(), more.end());
+  Buffer buffer;
+  buffer.name = fresh_name(product.node);
+  buffer.dtype = call.result().dtype;
+  buffer.sizes = call.result().sizes;
+  buffer.strides = call.result().strides;
+  buffer.kind = BufferKind::kExtern;
+  const BufferId result = program_.add_buffer(std::move(buffer));
+  product.outputs.push_back(result);
+  program_.add_operation({std::move(product), origin_});
+  return result;
+}
+
+}  // namespace litz
