@@ -4,8 +4,9 @@
 // it
 //              is a kernel like others, with what makes the vector and what reads the result in it,
 //              and reads memory faster than cuBLAS does.
-// With GELU    cuBLASLt computes the tanh form on the way out, of half floats, and saves a kernel
-//              that would read and write the product. It does not round in between as eager does.
+// Activated    cuBLASLt computes ReLU and the tanh form of GELU on the way out, of half floats, and
+//              saves a kernel that would read and write the product. It does not round in between
+//              as eager does.
 // Of float32   cuBLAS is up to twice as slow with the bias, which narrows its choice of kernels,
 // and
 //              the bias costs nothing in a kernel that reads the product anyway. Half floats stay
@@ -32,6 +33,8 @@ bool is_view(const OpSchema& schema) {
   if (schema.name == "aten::_unsafe_view") return true;
   return !schema.mutates() && !schema.returns.empty() && !schema.returns[0].alias_set.empty();
 }
+
+bool is_relu(const Node& node) { return node.schema->full_name() == "aten::relu"; }
 
 bool is_tanh_gelu(const Node& node) {
   if (node.schema->full_name() != "aten::gelu") return false;
@@ -65,8 +68,9 @@ bool LoweringContext::lower_product(NodeId id) {
   if (!is_half(meta.dtype) && meta.dtype != DType::kFloat32) return false;
   if (adds && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))) return false;
   if (multiply_vector(id)) return true;
-  if (!adds || call.tensor("self").rank() != 1) return false;
-  return is_half(meta.dtype) ? apply_gelu(id) : add_bias_apart(id);
+  if (op == "aten::mv" || (adds && call.tensor("self").rank() != 1)) return false;
+  if (is_half(meta.dtype)) return pad_product(id) || (adds && apply_activation(id));
+  return adds && add_bias_apart(id);
 }
 
 bool LoweringContext::multiply_vector(NodeId id) {
@@ -98,26 +102,27 @@ bool LoweringContext::multiply_vector(NodeId id) {
   return true;
 }
 
-// The GELU that alone reads the value, or a view of it.
-std::optional<NodeId> LoweringContext::only_gelu(Value value) const {
+// The activation that alone reads the value, or a view of it.
+std::optional<NodeId> LoweringContext::only_activation(Value value) const {
   while (!is_output_[value] && users_[value].size() == 1) {
     const NodeId user = users_[value].front();
     const Node& node = graph_.node(user);
-    if (is_tanh_gelu(node)) return user;
+    if (is_tanh_gelu(node) || is_relu(node)) return user;
     if (!is_view(*node.schema) || node.outputs.size() != 1) return std::nullopt;
     value = {user, 0};
   }
   return std::nullopt;
 }
 
-bool LoweringContext::apply_gelu(NodeId id) {
-  const std::optional<NodeId> gelu = only_gelu({id, 0});
-  if (!gelu || feeds_kernels({*gelu, 0})) return false;
+bool LoweringContext::apply_activation(NodeId id) {
+  const std::optional<NodeId> activation = only_activation({id, 0});
+  if (!activation || feeds_kernels({*activation, 0})) return false;
   OpCall call(*this, id);
   const BufferId product = multiply(id, "aten::_addmm_activation", kAddmmActivation,
-                                    {"self", "mat1", "mat2", "beta", "alpha"}, {{true}});
+                                    {"self", "mat1", "mat2", "beta", "alpha"},
+                                    {{is_tanh_gelu(graph_.node(*activation))}});
   call.set(0, whole(product));
-  applied_.insert(*gelu);
+  applied_.insert(*activation);
   return true;
 }
 
@@ -160,22 +165,29 @@ BufferId LoweringContext::multiply(NodeId id, std::string_view op, std::string_v
                                    std::initializer_list<std::string_view> names,
                                    std::vector<ExternArgument> more) {
   OpCall call(*this, id);
-  ExternKernel product;
-  product.name = op;
-  product.schema = schema;
-  product.node = graph_.node(id).name;
-  for (std::string_view name : names)
-    product.arguments.push_back(extern_argument(call.argument(name)));
-  product.arguments.insert(product.arguments.end(), more.begin(), more.end());
+  std::vector<ExternArgument> arguments;
+  for (std::string_view name : names) arguments.push_back(extern_argument(call.argument(name)));
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return add_library_call(id, op, schema, std::move(arguments), call.result());
+}
+
+BufferId LoweringContext::add_library_call(NodeId id, std::string_view op, std::string_view schema,
+                                           std::vector<ExternArgument> arguments,
+                                           const TensorMeta& meta) {
+  ExternKernel kernel;
+  kernel.name = op;
+  kernel.schema = schema;
+  kernel.node = graph_.node(id).name;
+  kernel.arguments = std::move(arguments);
   Buffer buffer;
-  buffer.name = fresh_name(product.node);
-  buffer.dtype = call.result().dtype;
-  buffer.sizes = call.result().sizes;
-  buffer.strides = call.result().strides;
+  buffer.name = fresh_name(kernel.node);
+  buffer.dtype = meta.dtype;
+  buffer.sizes = meta.sizes;
+  buffer.strides = meta.strides;
   buffer.kind = BufferKind::kExtern;
   const BufferId result = program_.add_buffer(std::move(buffer));
-  product.outputs.push_back(result);
-  program_.add_operation({std::move(product), origin_});
+  kernel.outputs.push_back(result);
+  program_.add_operation({std::move(kernel), origin_});
   return result;
 }
 

@@ -1,6 +1,7 @@
 // The state of one lowering: the program so far, and what every value of the graph became.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -67,13 +68,20 @@ class LoweringContext {
   // Lowers a matrix product that had better be more or other than the library's call.
   bool lower_product(NodeId id);
   bool multiply_vector(NodeId id);
-  bool apply_gelu(NodeId id);
+  bool apply_activation(NodeId id);
   bool add_bias_apart(NodeId id);
-  std::optional<NodeId> only_gelu(Value value) const;
+  std::optional<NodeId> only_activation(Value value) const;
   bool feeds_kernels(Value value) const;
   BufferId multiply(NodeId id, std::string_view op, std::string_view schema,
                     std::initializer_list<std::string_view> names,
                     std::vector<ExternArgument> more);
+  // A call of the library for the call `id`, with one result; its buffer.
+  BufferId add_library_call(NodeId id, std::string_view op, std::string_view schema,
+                            std::vector<ExternArgument> arguments, const TensorMeta& meta);
+  // ---- padded_products.cpp ----
+  bool pad_product(NodeId id);
+  TensorValue padded(OpCall& call, const TensorValue& value, size_t fast,
+                     std::array<int64_t, 2> sizes);
   ExternArgument extern_argument(const Argument& argument);
   void add_outputs();
   // Some operation after the call may read the buffer.
@@ -90,6 +98,7 @@ class LoweringContext {
   std::unordered_map<uint32_t, Index> storage_offsets_;  // by buffer; absent means 0
   std::unordered_map<uint32_t, BufferId> overwritten_;   // input by the buffer of its new elements
   std::unordered_map<std::string, uint32_t> names_;
+  std::unordered_map<std::string, TensorValue> padded_;  // by what is padded, and to what
   std::unordered_set<NodeId> applied_;  // calls that what makes their operand does as well
   std::vector<LoweringNote> fallbacks_;
   std::string origin_;

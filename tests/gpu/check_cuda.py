@@ -338,6 +338,27 @@ def linear_layers_with_gelu():
 
 
 @check
+def linear_layers_with_relu():
+    x, w, b = randn(4, 96, 256, dtype=torch.float16), randn(512, 256, dtype=torch.float16) / 16, randn(512, dtype=torch.float16)
+    x[0, 0, 0], x[1, 1, 1] = float("nan"), float("inf")
+    compare(lambda x, w, b: F.linear(x, w, b).relu(), x, w, b, kernels=False, rtol=2e-3, atol=2e-3)
+    assert "aten::_addmm_activation" in str(litz.report().graphs[-1].library_calls), litz.report().graphs[-1].library_calls
+
+
+@check
+def products_of_odd_sizes():
+    for dtype, tolerance in ((torch.float16, 4e-3), (torch.bfloat16, 3e-2)):
+        x, w, b, g = (randn(*s, dtype=dtype) for s in ((1024, 768), (3001, 768), (3001,), (1024, 3001)))
+        w = w / 28
+        near = {"rtol": tolerance, "atol": tolerance}
+        compare(lambda x, w, b: F.linear(x, w, b).sigmoid(), x, w, b, **near)
+        compare(lambda x, w: F.linear(x, w), x, w, **near)
+        compare(lambda g, x, w: ((g * 2) @ w, (g * 2).t() @ (x / 32)), g, x, w, rtol=tolerance, atol=20 * tolerance)
+        # The copies with zeros behind their rows.
+        assert len(litz.report().graphs[-1].kernels) >= 2, litz.report().graphs[-1].kernels
+
+
+@check
 def convolution():
     x, w, b = randn(2, 3, 32, 32), randn(8, 3, 3, 3), randn(8)
     compare(lambda x, w, b: F.max_pool2d(F.conv2d(x, w, b, padding=1).relu(), 2), x, w, b)
