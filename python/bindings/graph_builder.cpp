@@ -1,6 +1,7 @@
 #include "graph_builder.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <complex>
 #include <utility>
@@ -269,8 +270,9 @@ void GraphBuilder::unusable(nb::handle node, const std::string& reason) {
   bindings_[node.ptr()] = std::move(binding);
 }
 
-void GraphBuilder::output(nb::handle values) {
+void GraphBuilder::output(nb::handle values, std::vector<uint32_t> free_layouts) {
   graph_.set_outputs(to_list(values));
+  graph_.set_free_layouts(std::move(free_layouts));
   verify_graph(graph_);
 }
 
@@ -288,7 +290,9 @@ void bind_graph_builder(nb::module_& m) {
       .def("integer", &GraphBuilder::integer, nb::arg("node"), nb::arg("example"))
       .def("item", &GraphBuilder::item, nb::arg("node"), nb::arg("source"), nb::arg("index"))
       .def("unusable", &GraphBuilder::unusable, nb::arg("node"), nb::arg("reason"))
-      .def("output", &GraphBuilder::output, nb::arg("values"))
+      .def("output", &GraphBuilder::output, nb::arg("values"),
+           nb::arg("free_layouts") = std::vector<uint32_t>(),
+           "The outputs, and positions of those whose strides are not the caller's business.")
       .def_prop_ro("device", &GraphBuilder::device,
                    "The device that the graph runs on, as torch prints it.")
       .def_prop_ro("num_nodes", [](const GraphBuilder& b) { return b.graph().num_nodes(); })

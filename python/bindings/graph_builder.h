@@ -42,7 +42,7 @@ class GraphBuilder {
   void item(nanobind::handle node, nanobind::handle source, int64_t index);
   // A node that may be there but not be used by anything that is compiled.
   void unusable(nanobind::handle node, const std::string& reason);
-  void output(nanobind::handle values);
+  void output(nanobind::handle values, std::vector<uint32_t> free_layouts);
 
   // The device of every tensor, as torch prints it; of a graph without CUDA tensors "cpu".
   const std::string& device() const { return device_; }

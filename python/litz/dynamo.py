@@ -30,7 +30,7 @@ def litz_backend(
     inference = InferenceGraphs()
 
     def compile_inference(part: fx.GraphModule, part_inputs: Sequence[Any]) -> BoxedCallable:
-        compiled = compile_graph_module(part, resolved, "inference")
+        compiled = compile_graph_module(part, resolved, "inference", part_inputs)
         inference.add(compiled, len(part_inputs))
         return compiled
 
@@ -50,6 +50,6 @@ def _compiler(
     options: Mapping[str, Any], kind: str
 ) -> Callable[[fx.GraphModule, Sequence[Any]], BoxedCallable]:
     def compile_part(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> BoxedCallable:
-        return compile_graph_module(gm, options, kind)
+        return compile_graph_module(gm, options, kind, example_inputs)
 
     return compile_part

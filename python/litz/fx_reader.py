@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,8 +17,15 @@ _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
 
 
-def read_graph(gm: fx.GraphModule) -> tuple[_core.GraphBuilder, list[torch.Tensor]]:
+def read_graph(
+    gm: fx.GraphModule,
+    free_layouts: Sequence[int] = (),
+    restrided: Mapping[fx.Node, torch.Tensor] | None = None,
+) -> tuple[_core.GraphBuilder, list[torch.Tensor]]:
     """The graph, and the tensors that it reads beside its inputs.
+
+    The compiler may change the strides of the outputs ``free_layouts``. Inputs in ``restrided`` come with other strides
+    than the graph was traced with.
 
     The inputs of the graph are the module's placeholders, then one for each of those tensors.
     Raises UnsupportedGraph, with the reason, where the graph cannot be compiled as a whole.
@@ -26,20 +33,23 @@ def read_graph(gm: fx.GraphModule) -> tuple[_core.GraphBuilder, list[torch.Tenso
     builder = _core.GraphBuilder()
     nodes = list(gm.graph.nodes)
     _declare_symbols(builder, nodes)
+    restrided = restrided or {}
     for node in nodes:
         if node.op == "placeholder":
-            _read_placeholder(builder, node)
+            _read_placeholder(builder, node, restrided.get(node, node.meta.get("val")))
     captured: list[torch.Tensor] = []
     for node in nodes:
         if node.op == "get_attr":
             captured.extend(_read_captured(builder, gm, node))
+    for node in restrided:
+        _read_as_traced(builder, node)
     for node in nodes:
         if node.op == "call_function":
             _read_call(builder, node)
         elif node.op == "output":
             if not isinstance(node.args[0], (tuple, list)):
                 raise UnsupportedGraph("its output is not a tuple")
-            builder.output(node.args[0])
+            builder.output(node.args[0], list(free_layouts))
         elif node.op not in ("placeholder", "get_attr"):
             raise UnsupportedGraph(f"it has a {node.op} node, {node.name}")
     return builder, captured
@@ -73,13 +83,21 @@ def _bound(value: Any) -> int:
     return int(value)
 
 
-def _read_placeholder(builder: _core.GraphBuilder, node: fx.Node) -> None:
-    value = node.meta.get("val")
+def _read_placeholder(builder: _core.GraphBuilder, node: fx.Node, value: Any) -> None:
     if isinstance(value, torch.Tensor):
         _check_tensor(node.name, value)
     elif not isinstance(value, (int, torch.SymInt)) or isinstance(value, bool):
         raise UnsupportedGraph(f"its input {node.name} is a {type(value).__name__}")
     builder.input(node, node.name, value)
+
+
+def _read_as_traced(builder: _core.GraphBuilder, node: fx.Node) -> None:
+    """The rest of the graph reads a copy that has the strides of tracing."""
+    clone = torch.ops.aten.clone.default
+    kwargs = {"memory_format": torch.contiguous_format}
+    name, schema = f"{node.name}_as_traced", str(clone._schema)
+    value = node.meta["val"]
+    builder.call(node, name, "aten::clone", schema, (node,), kwargs, value, "")
 
 
 def _read_captured(

@@ -14,6 +14,7 @@ from litz.errors import LitzInternalError, LitzUserError, LitzWarning, Unsupport
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
 from litz.report import GraphReport, recorder
+from litz.saved_tensors import restrided_inputs, saved_outputs, tell_strides
 
 BoxedCallable = Callable[[list[Any]], Sequence[Any]]
 
@@ -27,15 +28,19 @@ def compile_fx(
     """
     from litz.options import resolve_options
 
-    return compile_graph_module(gm, resolve_options(None, options), "inference")
+    return compile_graph_module(gm, resolve_options(None, options), "inference", example_inputs)
 
 
 def compile_graph_module(
-    gm: fx.GraphModule, options: Mapping[str, Any], kind: str
+    gm: fx.GraphModule,
+    options: Mapping[str, Any],
+    kind: str,
+    example_inputs: Sequence[Any] = (),
 ) -> BoxedCallable:
-    """Compiles with resolved options; ``kind`` is "inference", "forward" or "backward"."""
+    """Compiles with resolved options; ``kind`` is "inference", "forward" or "backward". The example inputs of a
+    backward graph may have other strides than it was traced with."""
     try:
-        return _compile(gm, options, kind)
+        return _compile(gm, options, kind, example_inputs)
     except UnsupportedGraph as unsupported:
         return _run_eagerly(gm, kind, str(unsupported))
     except LitzUserError:
@@ -48,10 +53,18 @@ def compile_graph_module(
 
 
 def _compile(
-    gm: fx.GraphModule, options: Mapping[str, Any], kind: str, device_note: str = ""
+    gm: fx.GraphModule,
+    options: Mapping[str, Any],
+    kind: str,
+    example_inputs: Sequence[Any],
+    device_note: str = "",
 ) -> BoxedCallable:
     start = time.perf_counter()
-    builder, captured = read_graph(gm)
+    builder, captured = read_graph(
+        gm,
+        saved_outputs(gm) if kind == "forward" else (),
+        restrided_inputs(gm, example_inputs) if kind == "backward" else {},
+    )
     read = time.perf_counter()
     backend, note = _backend_for(builder, options)
     result = driver.compile_graph(builder, options, backend)
@@ -70,12 +83,13 @@ def _compile(
         if result.on_backend:
             _warn(f"a graph runs on the CPU, not on the option's device; {error}")
             note = f"not on {backend.name}, because {error}"
-            return _compile(gm, {**options, "device": ""}, kind, note)
+            return _compile(gm, {**options, "device": ""}, kind, example_inputs, note)
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
     if builder.device != "cpu" and driver.is_on(options, "cuda_graphs"):
         _record_runs(graph, builder.device)
+    tell_strides(gm, result.info.get("channels_last_outputs", ()))
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
     loaded = time.perf_counter()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "driver/stage_options.h"
 #include "passes/pipeline.h"
 #include "support/error.h"
 
@@ -54,6 +55,7 @@ void check_options(const Options& options, const Graph& graph) {
     throw UserError("option gpu_dialect: there is no '" + options.gpu_dialect + "'; there are " +
                     listed(dialects));
   }
+  pass_options(options);
   for (const std::string& name : split_list(options.disable_passes)) {
     if (find_graph_pass(name) != nullptr) continue;
     std::vector<std::string_view> passes;

@@ -378,6 +378,7 @@ class Compilation {
 
   Program lower(KernelDialect dialect = KernelDialect::kCpp) {
     Graph graph = run_passes();
+    find_laid_out_outputs(graph);
     LoweringResult lowered = timings_.measure("lower", [&] {
       return lower_graph(graph, lowering_options(options_, dialect, paths_.device));
     });
@@ -387,6 +388,15 @@ class Compilation {
     return std::move(lowered.program);
   }
 
+  void find_laid_out_outputs(const Graph& graph) {
+    laid_out_outputs_.clear();
+    for (uint32_t output : graph.free_layouts()) {
+      const TensorMeta& own = graph.tensor(graph.outputs()[output].get<Value>());
+      const TensorMeta& eager = graph_.tensor(graph_.outputs()[output].get<Value>());
+      if (own.strides != eager.strides) laid_out_outputs_.push_back(output);
+    }
+  }
+
   Graph run_passes() {
     Graph graph = graph_;
     if (trace_.enabled()) trace_.write("graph.litz", to_string(graph));
@@ -394,7 +404,8 @@ class Compilation {
     const std::vector<std::string> disabled = split_list(options_.disable_passes);
     for (const GraphPass& pass : graph_passes()) {
       if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
-      Graph next = timings_.measure(pass.name, [&] { return pass.function(graph); });
+      Graph next =
+          timings_.measure(pass.name, [&] { return pass.function(graph, pass_options(options_)); });
       if (trace_.enabled() && to_string(next) != to_string(graph))
         trace_.write("graph_after_" + std::string(pass.name) + ".litz", to_string(next));
       if (options_.verify) verify_graph(next);
@@ -452,7 +463,7 @@ class Compilation {
       built = timings_.measure("build", [&] { return build_in(folder, compiler, job); });
     }
     if (trace_.enabled()) trace_.write("build.log", built.log);
-    if (built.ok()) publish(cache, key, job, sources, report);
+    if (built.ok()) publish(cache, key, job, sources, with_layouts(report, laid_out_outputs_));
     return built;
   }
 
@@ -574,7 +585,8 @@ class Compilation {
   Compiled interpret(const Program& program, const std::string& reason) {
     result_.program = std::make_shared<Program>(program);
     trace_.write("interpreted.txt", reason);
-    finish("", report_interpreted(program, fallbacks_, reason), "", false);
+    finish("", with_layouts(report_interpreted(program, fallbacks_, reason), laid_out_outputs_), "",
+           false);
     return std::move(result_);
   }
 
@@ -631,8 +643,9 @@ class Compilation {
   Timings timings_;
   Compiled result_;
   std::vector<LoweringNote> fallbacks_;
-  std::string device_;       // the backend's, where the graph runs there
-  std::string device_note_;  // why it does not
+  std::vector<uint32_t> laid_out_outputs_;  // those that are channels-last, not as in eager
+  std::string device_;                      // the backend's, where the graph runs there
+  std::string device_note_;                 // why it does not
 };
 
 }  // namespace

@@ -65,6 +65,8 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "seconds that measuring the kernels of a graph may take")                                     \
   X(matrix_products, bool, true, true, "LITZ_MATRIX_PRODUCTS", kAny,                              \
     "let Triton kernels compute products of half floats, with what reads them, where that pays")  \
+  X(layout_optimization, std::string, "auto", true, "LITZ_LAYOUT_OPTIMIZATION", kAny,             \
+    "give convolutions channels-last tensors: off, on, or auto, which is where it pays")          \
   X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                            \
     "compute cheap values where they are used")                                                   \
   X(fuse, bool, true, true, "LITZ_FUSE", kAny, "let operations share kernels")                    \

@@ -160,6 +160,12 @@ std::string with_dialect(const std::string& report, const std::string& dialect,
   return dump(all);
 }
 
+std::string with_layouts(const std::string& report, const std::vector<uint32_t>& channels_last) {
+  Json all = Json::parse(report);
+  all["channels_last_outputs"] = channels_last;
+  return dump(all);
+}
+
 std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks,
                                const std::string& reason) {
   Json report;

@@ -22,6 +22,9 @@ std::string report_plan(const Plan& plan, const CppSources& sources,
 std::string with_dialect(const std::string& report, const std::string& dialect,
                          const std::string& reason);
 
+// The report of a graph with the positions of outputs that are channels-last and not as in eager.
+std::string with_layouts(const std::string& report, const std::vector<uint32_t>& channels_last);
+
 // The same for a program that is interpreted: no kernels and no buffers between them.
 std::string report_interpreted(const Program& program, const std::vector<LoweringNote>& fallbacks,
                                const std::string& reason);

@@ -23,6 +23,20 @@ bool has_product_kernels(const Options& options, KernelDialect dialect,
 
 }  // namespace
 
+PassOptions pass_options(const Options& options) {
+  PassOptions passes;
+  const std::string& layouts = options.layout_optimization;
+  if (layouts == "off") {
+    passes.layout_optimization = LayoutOptimization::kOff;
+  } else if (layouts == "on") {
+    passes.layout_optimization = LayoutOptimization::kOn;
+  } else if (layouts != "auto") {
+    throw UserError("option layout_optimization: there is no '" + layouts +
+                    "'; there are auto, on, off");
+  }
+  return passes;
+}
+
 LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
                                  const DeviceTarget& device) {
   LoweringOptions lowering;

@@ -5,10 +5,14 @@
 #include "driver/device_target.h"
 #include "driver/options.h"
 #include "lowering/lowering.h"
+#include "passes/pass_options.h"
 #include "schedule/schedule.h"
 #include "toolchain/target.h"
 
 namespace litz {
+
+// Throws UserError that lists the valid values where an option has another one.
+PassOptions pass_options(const Options& options);
 
 // What kernels are written in: C++ for a CPU, CUDA C++ or what a backend has like it, Triton.
 enum class KernelDialect : uint8_t { kCpp, kThreads, kTriton };

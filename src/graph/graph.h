@@ -93,6 +93,9 @@ class Graph {
                   std::vector<ValueMeta> outputs, std::string stack = {});
   // Outputs in order; a Value, None or a scalar.
   void set_outputs(std::vector<Argument> outputs) { outputs_ = std::move(outputs); }
+  // Positions of outputs, ascending, that may get other strides than eager's: tensors that a
+  // forward graph saves for its backward graph, which nobody else looks at.
+  void set_free_layouts(std::vector<uint32_t> outputs) { free_layouts_ = std::move(outputs); }
 
   const Node& node(NodeId id) const { return nodes_[id]; }
   Node& node(NodeId id) { return nodes_[id]; }
@@ -102,6 +105,7 @@ class Graph {
   }
   const std::vector<NodeId>& inputs() const { return inputs_; }
   const std::vector<Argument>& outputs() const { return outputs_; }
+  const std::vector<uint32_t>& free_layouts() const { return free_layouts_; }
   const ValueMeta& meta(Value value) const { return nodes_[value.node].outputs[value.output]; }
   const TensorMeta& tensor(Value value) const;  // requires a tensor
 
@@ -117,6 +121,7 @@ class Graph {
   IdVector<NodeId, Node> nodes_;
   std::vector<NodeId> inputs_;
   std::vector<Argument> outputs_;
+  std::vector<uint32_t> free_layouts_;
 };
 
 }  // namespace litz

@@ -109,6 +109,92 @@ constexpr std::string_view kProducts[] = {
     "aten::addmm", "aten::baddbmm", "aten::bmm", "aten::mm", "aten::mv",
 };
 
+// Beside the pointwise ops. Sorted.
+constexpr std::string_view kKeepsLayout[] = {
+    "aten::__and__",
+    "aten::__or__",
+    "aten::_adaptive_avg_pool2d",
+    "aten::_adaptive_avg_pool2d_backward",
+    "aten::_adaptive_avg_pool3d",
+    "aten::_adaptive_avg_pool3d_backward",
+    "aten::_batch_norm_no_update",
+    "aten::_batch_norm_with_update_functional",
+    "aten::_log_softmax",
+    "aten::_log_softmax_backward_data",
+    "aten::_native_batch_norm_legit",
+    "aten::_native_batch_norm_legit_functional",
+    "aten::_native_batch_norm_legit_no_training",
+    "aten::_prelu_kernel",
+    "aten::_prelu_kernel_backward",
+    "aten::_softmax",
+    "aten::_softmax_backward_data",
+    "aten::_to_copy",
+    "aten::_upsample_nearest_exact2d",
+    "aten::_upsample_nearest_exact2d_backward",
+    "aten::adaptive_avg_pool2d",
+    "aten::adaptive_avg_pool3d",
+    "aten::adaptive_max_pool2d",
+    "aten::adaptive_max_pool2d_backward",
+    "aten::adaptive_max_pool3d",
+    "aten::adaptive_max_pool3d_backward",
+    "aten::avg_pool2d",
+    "aten::avg_pool2d_backward",
+    "aten::avg_pool3d",
+    "aten::avg_pool3d_backward",
+    "aten::cat",
+    "aten::channel_shuffle",
+    "aten::concat",
+    "aten::constant_pad_nd",
+    "aten::copy",
+    "aten::elu_backward",
+    "aten::fill",
+    "aten::flip",
+    "aten::floor_divide",
+    "aten::glu",
+    "aten::glu_backward",
+    "aten::grid_sampler_2d",
+    "aten::hardshrink_backward",
+    "aten::hardsigmoid_backward",
+    "aten::hardswish",
+    "aten::hardswish_backward",
+    "aten::hardtanh_backward",
+    "aten::leaky_relu_backward",
+    "aten::log_sigmoid",
+    "aten::log_sigmoid_backward",
+    "aten::log_sigmoid_forward",
+    "aten::masked_fill",
+    "aten::max_pool2d_with_indices",
+    "aten::max_pool2d_with_indices_backward",
+    "aten::max_pool3d_with_indices",
+    "aten::max_pool3d_with_indices_backward",
+    "aten::mish_backward",
+    "aten::native_batch_norm_backward",
+    "aten::native_channel_shuffle",
+    "aten::native_group_norm",
+    "aten::native_group_norm_backward",
+    "aten::pixel_shuffle",
+    "aten::pixel_unshuffle",
+    "aten::reflection_pad2d",
+    "aten::reflection_pad2d_backward",
+    "aten::reflection_pad3d",
+    "aten::reflection_pad3d_backward",
+    "aten::replication_pad2d",
+    "aten::replication_pad2d_backward",
+    "aten::replication_pad3d",
+    "aten::replication_pad3d_backward",
+    "aten::roll",
+    "aten::rsub",
+    "aten::softplus_backward",
+    "aten::softshrink_backward",
+    "aten::special_exp2",
+    "aten::upsample_bilinear2d",
+    "aten::upsample_bilinear2d_backward",
+    "aten::upsample_nearest2d",
+    "aten::upsample_nearest2d_backward",
+    "aten::where",
+    "prims::convert_element_type",
+};
+
 template <size_t N>
 bool contains(const std::string_view (&names)[N], std::string_view name) {
   return std::binary_search(std::begin(names), std::end(names), name);
@@ -142,6 +228,14 @@ bool cannot_fail(const Graph& graph, const Node& call) {
     });
   }
   return floats && is_floating(dtype);
+}
+
+bool keeps_layout(const OpSchema& schema) {
+  if (!is_pure(schema) || has_hidden_aliases(schema)) return false;
+  for (const SchemaArgument& result : schema.returns) {
+    if (result.base != SchemaType::kTensor || !result.alias_set.empty()) return false;
+  }
+  return schema.has_tag(kPointwise) || contains(kKeepsLayout, schema.name);
 }
 
 bool writes_argument(const OpSchema& schema, size_t argument) {

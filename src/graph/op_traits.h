@@ -21,6 +21,12 @@ bool cannot_fail(const OpSchema& schema);
 // of floats of one dtype, whose sizes tracing has checked.
 bool cannot_fail(const Graph& graph, const Node& call);
 
+// Whether each element of the results comes from arguments in a way that a memory layout follows:
+// element by element, or from a window or a row of them. Of such an op eager's result takes the
+// layout of its arguments, and a rewrite that lays out the arguments anew does well to lay out the
+// results likewise. Pure, never a view. The pointwise ops and an explicit list.
+bool keeps_layout(const OpSchema& schema);
+
 // Whether the call writes to the storage of this argument.
 bool writes_argument(const OpSchema& schema, size_t argument);
 

@@ -58,6 +58,7 @@ class GraphParser {
     while (!text_.accept_word("return")) node();
     text_.expect("(");
     Call outputs = arguments(false);
+    if (text_.accept_word("free_layout")) graph_.set_free_layouts(positions());
     text_.expect("}");
     if (!text_.at_end()) text_.fail("expected the end of the text");
     graph_.set_outputs(std::move(outputs.positional));
@@ -185,10 +186,24 @@ class GraphParser {
 
   uint32_t result_number() {
     text_.expect(":");
+    return number("the number of a result");
+  }
+
+  uint32_t number(const char* what) {
     const size_t start = text_.skip_blanks();
     const std::optional<int64_t> number = parse_integer(text_.digits());
-    if (!number || *number > UINT32_MAX) text_.fail_at(start, "expected the number of a result");
+    if (!number || *number > UINT32_MAX) text_.fail_at(start, std::string("expected ") + what);
     return static_cast<uint32_t>(*number);
+  }
+
+  std::vector<uint32_t> positions() {
+    std::vector<uint32_t> list;
+    text_.expect("(");
+    do {
+      list.push_back(number("the position of an output"));
+    } while (text_.accept(","));
+    text_.expect(")");
+    return list;
   }
 
   Value value() {

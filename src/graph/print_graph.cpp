@@ -32,7 +32,14 @@ class Printer {
     }
     out_ += "  return (";
     print_list(graph_->outputs());
-    out_ += ")\n}\n";
+    out_ += ")";
+    if (!graph_->free_layouts().empty()) {
+      std::string list;
+      for (uint32_t output : graph_->free_layouts())
+        list += (list.empty() ? "" : ", ") + std::to_string(output);
+      out_ += " free_layout(" + list + ")";
+    }
+    out_ += "\n}\n";
   }
 
   void print_node(NodeId id) {

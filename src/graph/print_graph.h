@@ -11,7 +11,8 @@
 //
 // Grammar; blanks, line ends and "// comments" may stand between any two tokens:
 //   text      = { "schema" schema-up-to-end-of-line } graph
-//   graph     = "graph" "(" [ item { "," item } ] ")" "{" { node } "return" "(" arguments ")" "}"
+//   graph     = "graph" "(" [ item { "," item } ] ")" "{" { node } "return" "(" arguments ")"
+//               [ "free_layout" "(" position { "," position } ")" ] "}"
 //   item      = symbol ":" "int" "[" low "," high "]"     a size symbol and its range; "inf",
 //   "-inf"
 //             | value ":" meta                            an input

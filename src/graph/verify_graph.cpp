@@ -35,6 +35,7 @@ class Verifier {
     }
     node_ = NodeId(static_cast<uint32_t>(graph_.num_nodes()));
     for (const Argument& output : graph_.outputs()) check_output(output);
+    check_free_layouts();
   }
 
  private:
@@ -179,6 +180,16 @@ class Verifier {
               output.holds<double>() || output.holds<bool>() ||
               output.holds<std::complex<double>>() || output.holds<Index>(),
           11, "an output that is neither a value nor a scalar");
+  }
+
+  void check_free_layouts() {
+    const std::vector<uint32_t>& outputs = graph_.free_layouts();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      check(i == 0 || outputs[i - 1] < outputs[i], 12, "outputs of free layout out of order");
+      check(outputs[i] < graph_.outputs().size() && graph_.outputs()[outputs[i]].is_value() &&
+                graph_.meta(graph_.outputs()[outputs[i]].get<Value>()).is_tensor(),
+            12, "an output of free layout that is no tensor");
+    }
   }
 
   const Graph& graph_;

@@ -15,6 +15,7 @@
 //  10. A constant's sizes are constant, its layout is strided, its strides are contiguous and its
 //      bytes are as many as its elements need.
 //  11. An output of the graph is a value, None, a number, a bool or a symbolic integer.
+//  12. The outputs whose layouts are free are given in ascending order, and are tensors.
 #pragma once
 
 #include "graph/graph.h"

@@ -65,16 +65,23 @@ Statistics find_statistics(OpCall& call, const TensorValue& input) {
   return statistics;
 }
 
-// x * alpha + beta with alpha = inverse deviation * weight, beta = bias - mean * alpha, as eager
-// has it.
-Expr normalize(OpCall& call, Expr x, Expr mean, Expr inverse_deviation, std::span<const Index> p) {
+// Eager computes x * alpha + beta with alpha = inverse deviation * weight, beta = bias - mean *
+// alpha.
+Expr find_alpha(OpCall& call, Expr inverse_deviation, std::span<const Index> p) {
   const std::optional<TensorValue> weight = call.optional_tensor("weight");
+  if (!weight) return inverse_deviation;
+  return inverse_deviation * per_channel(call, *weight, p, inverse_deviation.dtype());
+}
+
+Expr find_beta(OpCall& call, Expr mean, Expr alpha, std::span<const Index> p) {
   const std::optional<TensorValue> bias = call.optional_tensor("bias");
-  const DType dtype = x.dtype();
-  const Expr alpha =
-      weight ? inverse_deviation * per_channel(call, *weight, p, dtype) : inverse_deviation;
-  const Expr beta = bias ? per_channel(call, *bias, p, dtype) - mean * alpha : -(mean * alpha);
-  return x * alpha + beta;
+  if (!bias) return -(mean * alpha);
+  return per_channel(call, *bias, p, alpha.dtype()) - mean * alpha;
+}
+
+Expr normalize(OpCall& call, Expr x, Expr mean, Expr inverse_deviation, std::span<const Index> p) {
+  const Expr alpha = find_alpha(call, inverse_deviation, p);
+  return x * alpha + find_beta(call, mean, alpha, p);
 }
 
 void lower_training(OpCall& call, const BatchNormResults& results) {
@@ -120,17 +127,48 @@ bool saves_nothing(OpCall& call) {
          call.result(2).sizes == call.result(1).sizes;
 }
 
+// Where the loop over channels is the innermost one, a CPU would compute what belongs to a channel
+// for every element. On a GPU that is cheaper than one more kernel.
+bool wants_tables(OpCall& call, const TensorValue& input) {
+  const TensorMeta& result = call.result();
+  return result.device == "cpu" && input.rank() >= 3 && result.strides[1].is_constant(1);
+}
+
+// The value for each channel, computed once; `value` takes a position of the input.
+TensorValue table_of_channels(OpCall& call, const TensorValue& input, const OpCall::Body& value) {
+  const Index channels[] = {input.sizes[1]};
+  return call.pointwise(computation_dtype(input.dtype), channels, [&](std::span<const Index> p) {
+    return value(channel_position(call, p[0], input.rank()));
+  });
+}
+
 void lower_inference(OpCall& call, const BatchNormResults& results) {
   const TensorValue input = call.tensor("input");
   const TensorValue running_mean = call.tensor("running_mean");
   const TensorValue running_var = call.tensor("running_var");
   const double eps = std::get<double>(call.argument("eps").v);
-  set_pointwise(call, 0, [&](std::span<const Index> p) {
-    const Expr x = load_wide(call, input, p);
-    const Expr inverse_deviation =
-        1 / square_root(per_channel(call, running_var, p, x.dtype()) + eps);
-    return normalize(call, x, per_channel(call, running_mean, p, x.dtype()), inverse_deviation, p);
-  });
+  const auto inverse_deviation = [&](std::span<const Index> p) {
+    return 1 / square_root(per_channel(call, running_var, p, computation_dtype(input.dtype)) + eps);
+  };
+  const auto mean = [&](std::span<const Index> p) {
+    return per_channel(call, running_mean, p, computation_dtype(input.dtype));
+  };
+  if (wants_tables(call, input)) {
+    const TensorValue alpha = table_of_channels(call, input, [&](std::span<const Index> p) {
+      return find_alpha(call, inverse_deviation(p), p);
+    });
+    const TensorValue beta = table_of_channels(call, input, [&](std::span<const Index> p) {
+      return find_beta(call, mean(p), call.load(alpha, p.subspan(1, 1)), p);
+    });
+    set_pointwise(call, 0, [&](std::span<const Index> p) {
+      const std::span<const Index> channel = p.subspan(1, 1);
+      return load_wide(call, input, p) * call.load(alpha, channel) + call.load(beta, channel);
+    });
+  } else {
+    set_pointwise(call, 0, [&](std::span<const Index> p) {
+      return normalize(call, load_wide(call, input, p), mean(p), inverse_deviation(p), p);
+    });
+  }
   if (saves_nothing(call)) {
     set_constant(call, 1, 0);
     set_constant(call, 2, 0);

@@ -47,6 +47,7 @@ std::vector<Argument> GraphRewriter::map(const std::vector<Argument>& old_argume
 
 Graph GraphRewriter::finish() {
   result_.set_outputs(map(old_.outputs()));
+  result_.set_free_layouts(old_.free_layouts());
   return std::move(result_);
 }
 

@@ -30,7 +30,7 @@ class GraphRewriter {
   Argument map(const Argument& old_argument) const;
   std::vector<Argument> map(const std::vector<Argument>& old_arguments) const;
 
-  // Maps the outputs and gives the new graph away.
+  // Maps the outputs, whose layouts are as free as before, and gives the new graph away.
   Graph finish();
 
  private:

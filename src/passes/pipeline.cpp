@@ -1,5 +1,6 @@
 #include "passes/pipeline.h"
 
+#include "passes/choose_channels_last.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/expand_foreach.h"
@@ -8,17 +9,26 @@
 namespace litz {
 namespace {
 
+template <Graph (*pass)(const Graph&)>
+Graph without_options(const Graph& graph, const PassOptions&) {
+  return pass(graph);
+}
+
 constexpr GraphPass kPasses[] = {
     // First: the others know calls on one tensor.
-    {"expand_foreach", "Calls ops on lists of tensors for each tensor.", expand_foreach},
+    {"expand_foreach", "Calls ops on lists of tensors for each tensor.",
+     without_options<expand_foreach>},
     // Next, so that equal calls on a tensor and on a copy of it become the same call.
     {"remove_noops", "Uses the argument instead of a view or copy that is the same tensor.",
-     remove_noops},
+     without_options<remove_noops>},
     {"eliminate_common_subexpressions", "Uses the first of several equal calls.",
-     eliminate_common_subexpressions},
+     without_options<eliminate_common_subexpressions>},
+    // After remove_noops, which goes by eager's strides.
+    {"choose_channels_last", "Lays out images channels-last where convolutions are faster so.",
+     choose_channels_last},
     // Last: the passes before may leave nodes without users.
     {"eliminate_dead_nodes", "Removes calls that nobody uses and that cannot fail.",
-     eliminate_dead_nodes},
+     without_options<eliminate_dead_nodes>},
 };
 
 }  // namespace

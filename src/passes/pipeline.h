@@ -6,13 +6,14 @@
 #include <string_view>
 
 #include "graph/graph.h"
+#include "passes/pass_options.h"
 
 namespace litz {
 
 struct GraphPass {
   std::string_view name;  // of the function
   std::string_view doc;   // one line
-  Graph (*function)(const Graph& graph);
+  Graph (*function)(const Graph& graph, const PassOptions& options);
 };
 
 std::span<const GraphPass> graph_passes();

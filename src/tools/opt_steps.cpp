@@ -35,10 +35,10 @@ const Level& level_of(const State& state, const std::string& what) {
   return *level;
 }
 
-State run_pass(const State& state, const std::string& name, const Options&) {
+State run_pass(const State& state, const std::string& name, const Options& options) {
   const GraphPass* pass = find_graph_pass(name);
   if (pass == nullptr) throw UserError("unknown pass '" + name + "'; --list-passes lists them");
-  return pass->function(level_of<Graph>(state, "--pass takes a graph"));
+  return pass->function(level_of<Graph>(state, "--pass takes a graph"), pass_options(options));
 }
 
 State verify(const State& state, const std::string&, const Options&) {

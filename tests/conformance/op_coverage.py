@@ -73,9 +73,9 @@ def recorded_ops(outcome: Outcome) -> Iterator[None]:
     import litz.dynamo
     from litz.graph_compiler import compile_graph_module
 
-    def compile_and_count(gm: Any, options: Any, kind: str) -> Any:
+    def compile_and_count(gm: Any, options: Any, kind: str, *more: Any) -> Any:
         before = len(litz.report().graphs)
-        compiled = compile_graph_module(gm, options, kind)
+        compiled = compile_graph_module(gm, options, kind, *more)
         for graph in litz.report().graphs[before:]:
             if graph.eager_reason:
                 outcome.eager.append(graph.eager_reason)

@@ -139,7 +139,7 @@ TEST(Options, StagesGetWhatTheyAreAskedFor) {
   EXPECT_FALSE(schedule_options(options).fuse);
   EXPECT_EQ(schedule_options(options).max_kernel_nodes, 12);
   EXPECT_EQ(schedule_options(options).column_sums.elements, 0);
-  DeviceTarget device{"cuda", "sm_90", 132};
+  DeviceTarget device{"cuda", "sm_90", 132, "", 0};
   EXPECT_EQ(schedule_options(options, KernelDialect::kThreads, device).few_rows, 132);
   EXPECT_EQ(schedule_options(options, KernelDialect::kThreads, device).column_sums.elements, 0);
   EXPECT_EQ(schedule_options(options, KernelDialect::kTriton, device).few_rows, 132);

@@ -111,6 +111,12 @@ TEST(VerifyGraph, OutputsAreValuesOrScalars) {
   expect_broken(11, [](Graph& g) { g.set_outputs({std::string("x")}); });
 }
 
+TEST(VerifyGraph, FreeLayoutsAreOfTensors) {
+  expect_broken(12, [](Graph& g) { g.set_free_layouts({1}); });
+  expect_broken(12, [](Graph& g) { g.set_free_layouts({3}); });
+  expect_broken(12, [](Graph& g) { g.set_free_layouts({0, 0}); });
+}
+
 TEST(VerifyGraph, NamesTheNodeAndTheUsersLine) {
   Graph graph = parse_graph(kText);
   graph.node(kSin).outputs.clear();

@@ -56,7 +56,7 @@ Graph make_graph(uint32_t length) {
 double run_all(const Graph& input) {
   const auto start = Clock::now();
   Graph graph = input;
-  for (const GraphPass& pass : graph_passes()) graph = pass.function(graph);
+  for (const GraphPass& pass : graph_passes()) graph = pass.function(graph, PassOptions{});
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   verify_graph(graph);
   return seconds;
@@ -73,11 +73,11 @@ TEST(Pipeline, FindsPassesByName) {
 TEST(Pipeline, PassesSettle) {
   Graph graph = make_graph(20);
   for (int round = 0; round < 2; ++round) {
-    for (const GraphPass& pass : graph_passes()) graph = pass.function(graph);
+    for (const GraphPass& pass : graph_passes()) graph = pass.function(graph, PassOptions{});
   }
   const std::string settled = to_string(graph);
   for (const GraphPass& pass : graph_passes()) {
-    EXPECT_EQ(to_string(pass.function(graph)), settled) << pass.name;
+    EXPECT_EQ(to_string(pass.function(graph, PassOptions{})), settled) << pass.name;
   }
 }
 

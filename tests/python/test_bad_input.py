@@ -383,8 +383,8 @@ def test_a_fault_in_the_compiler_leaves_a_reproducer(monkeypatch, tmp_path):
 def test_a_broken_invariant_is_found_and_the_model_runs(monkeypatch):
     read_graph = graph_compiler.read_graph
 
-    def read_late_input(gm):
-        builder, captured = read_graph(gm)
+    def read_late_input(gm, *layouts):
+        builder, captured = read_graph(gm, *layouts)
         builder.input(next(iter(gm.graph.nodes)), "late", torch.ones(2))
         return builder, captured
 

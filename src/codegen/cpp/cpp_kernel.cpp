@@ -25,6 +25,7 @@ constexpr int64_t kTransposeTile = 64;  // edge of the squares in which transpos
 constexpr int kUnrolledWork = 8;        // operations of a loop body that is worth unrolling
 constexpr int kUnroll = 4;
 constexpr int kLongWork = 24;               // ... that is too long to be printed again for the rest
+constexpr int64_t kShortRow = 64;           // iterations of a loop that stays one without vectors
 constexpr int64_t kTaskNanoseconds = 6000;  // least work worth handing to a thread
 
 std::string text(int64_t value) { return std::to_string(value); }
@@ -63,6 +64,8 @@ class KernelPrinter {
       print_rows_and_tiles();
     } else if (split_) {
       print_chunks();
+    } else if (has_short_rows()) {
+      print_short_rows();
     } else {
       print_rows();
     }
@@ -170,6 +173,26 @@ class KernelPrinter {
     });
     total_ = body_index(count(rows_));
     grain_ = grain(item_elements());
+  }
+
+  // Without vectors an item would be one element, found by divisions; a short innermost loop saves
+  // most of these.
+  bool has_short_rows() const {
+    if (plan_.loop != VectorPlan::kNone || !kernel_.inner.empty() || rows_.size() < 2) return false;
+    const Index last = extent(rows_.back());
+    return last.is_constant() && last.constant() > 1 && last.constant() <= kShortRow;
+  }
+
+  void print_short_rows() {
+    const size_t last = rows_.back();
+    rows_.pop_back();
+    push_rows_with([&] {
+      const std::string header = open_inner_loop(last);
+      body_.store_outer();
+      body_.pop_scope(header);
+    });
+    total_ = body_index(count(rows_));
+    grain_ = grain(body_index(extent(last)));
   }
 
   template <class Body>
