@@ -32,7 +32,7 @@ def check(function):
 
 
 def randn(*sizes, dtype=torch.float32):
-    return torch.randn(*sizes, device="cuda").to(dtype)
+    return torch.randn(sizes, device="cuda").to(dtype)
 
 
 def integers(*sizes, high=100, low=-100, dtype=torch.int64):

@@ -94,24 +94,22 @@ TEST(LayoutRules, WeighsKinds) {
     const Graph graph = two_convolutions(shape);
     return seconds_saved(graph, first_convolution(graph));
   };
-  EXPECT_GT(saved({.groups = 64}), 0);
+  EXPECT_LT(saved({.groups = 64}), 0);
   EXPECT_LT(saved({.groups = 4}), 0);
   EXPECT_EQ(saved({.in = 3}), 0);
   EXPECT_GT(saved({.device = "cpu", .groups = 64}), 0);
   EXPECT_GT(saved({.device = "cpu", .groups = 4}), 0);
   EXPECT_LT(saved({.device = "cpu", .in = 3}), 0);
-  // What two depthwise convolutions save is less than copies at both ends cost.
   EXPECT_FALSE(is_changed(two_convolutions({.groups = 64})));
 }
 
-// A graph that saves tensors for a backward graph is for training, for which no gain on a CPU is
-// known.
+// A graph that saves tensors for a backward graph is for training, for which no gain is known.
 TEST(LayoutRules, DecidesByUse) {
   for (const char* device : {"cpu", "cuda:0"}) {
     Graph graph = two_convolutions({.device = device});
     graph.set_outputs({graph.outputs()[0], graph.node(NodeId(4)).arguments[0]});
     graph.set_free_layouts({1});
-    EXPECT_EQ(is_changed(graph), std::string(device) != "cpu");
+    EXPECT_FALSE(is_changed(graph));
   }
 }
 
