@@ -3,6 +3,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <map>
 #include <memory>
@@ -494,6 +495,18 @@ void bind_compiled_graph(nb::module_& m) {
       .def_prop_ro("library_ops", &CompiledGraph::library_ops,
                    "(name, overload, FX node, way) of each library op; the way is \"direct\", "
                    "\"dispatcher\" or \"python\".");
+  const auto pool = [] { return TorchDoor::get().environment->blocks; };
+  m.def(
+      "memory_usage",
+      [pool] {
+        const BlockPool::Usage usage = pool()->usage();
+        return std::tuple(usage.in_use, usage.idle, usage.limit);
+      },
+      "Bytes of the process's pool: in use, idle, and the bound on the idle ones.");
+  m.def(
+      "release_memory", [pool] { return pool()->trim(); },
+      "Gives the pool's idle memory back to the system: its bytes.");
+  m.def("set_memory_limit", [pool](size_t bytes) { pool()->set_limit(bytes); }, nb::arg("bytes"));
   // AOTAutograd's sign for callables that take a list and empty it.
   graph.attr("_boxed_call") = true;
 }

@@ -18,6 +18,7 @@ from litz.device_backends import backends, include_dir, register_backend
 from litz.errors import LitzError, LitzInternalError, LitzUserError, LitzWarning
 from litz.explain import Explanation, explain
 from litz.graph_compiler import compile_fx
+from litz.memory_pool import MemoryUsage, memory, release_memory
 from litz.options import options
 from litz.report import Report, last_compile_times, report, reset
 
@@ -27,6 +28,7 @@ __all__ = [
     "LitzInternalError",
     "LitzUserError",
     "LitzWarning",
+    "MemoryUsage",
     "Report",
     "__version__",
     "backends",
@@ -35,8 +37,10 @@ __all__ = [
     "explain",
     "include_dir",
     "last_compile_times",
+    "memory",
     "options",
     "register_backend",
+    "release_memory",
     "report",
     "reset",
 ]

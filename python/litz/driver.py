@@ -128,6 +128,13 @@ def is_on(options: Mapping[str, Any], name: str) -> bool:
     return _core.option_text(dict(options), name) == "true"
 
 
+def apply_memory_limit(options: Mapping[str, Any]) -> None:
+    """Bounds the process's pool of memory where ``memory_pool_mb`` is given, here or in the environment."""
+    megabytes = int(_core.option_text(dict(options), "memory_pool_mb"))
+    if megabytes >= 0:
+        _core.set_memory_limit(megabytes << 20)
+
+
 def lowering_rows() -> list[dict[str, Any]]:
     """The ops that Litz lowers: op, family, library (a library call on purpose)."""
     return json.loads(_core.lowering_table())

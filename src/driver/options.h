@@ -47,6 +47,10 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "folder of the cache; empty is litz in the user's cache folder")                              \
   X(cache_size_mb, int64_t, 4096, false, "LITZ_CACHE_SIZE_MB", between(1, 1e9),                   \
     "bound on the cache's size")                                                                  \
+  X(memory_pool_mb, int64_t, -1, false, "LITZ_MEMORY_POOL_MB", between(-1, 1e9),                  \
+    "bound on the memory that Litz keeps for workspaces and large results on the CPU, of the "    \
+    "whole "                                                                                      \
+    "process; -1 is an eighth of the machine's")                                                  \
   X(trace, std::string, "", false, "LITZ_DEBUG", kAny,                                            \
     "folder into which every stage of each compilation is written; empty writes none")            \
   X(verify, bool, false, false, "LITZ_VERIFY", kAny,                                              \

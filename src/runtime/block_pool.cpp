@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
 namespace litz {
 namespace {
@@ -24,7 +25,7 @@ size_t round_to_class(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-void* allocate(size_t bytes) {
+void* allocate_from_system(size_t bytes) {
   if (bytes < kHugePage)
     return std::aligned_alloc(kSmallestBlock,
                               (bytes + kSmallestBlock - 1) / kSmallestBlock * kSmallestBlock);
@@ -54,12 +55,13 @@ void deallocate(Block block) {
 
 }  // namespace
 
-size_t BlockPool::default_idle_bytes() {
+size_t BlockPool::default_limit() {
   return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) /
          8;
 }
 
-BlockPool::BlockPool(size_t max_idle_bytes) : max_idle_bytes_(max_idle_bytes) {}
+BlockPool::BlockPool(size_t limit, Allocate allocate)
+    : allocate_(allocate ? std::move(allocate) : Allocate(allocate_from_system)), limit_(limit) {}
 
 BlockPool::~BlockPool() {
   for (const Block& block : idle_) deallocate(block);
@@ -76,11 +78,16 @@ Block BlockPool::acquire(size_t bytes) {
       const Block block = *found;
       idle_.erase(std::next(found).base());
       idle_bytes_ -= block.bytes;
+      bytes_in_use_ += block.bytes;
       return block;
     }
   }
-  void* data = allocate(capacity);
-  return {data, data != nullptr ? capacity : 0};
+  void* data = allocate_(capacity);
+  if (data == nullptr && trim() > 0) data = allocate_(capacity);
+  if (data == nullptr) return {};
+  std::lock_guard lock(mutex_);
+  bytes_in_use_ += capacity;
+  return {data, capacity};
 }
 
 void BlockPool::release(Block block) {
@@ -88,21 +95,51 @@ void BlockPool::release(Block block) {
   std::vector<Block> evicted;
   {
     std::lock_guard lock(mutex_);
+    bytes_in_use_ -= block.bytes;
     idle_.push_back(block);
     idle_bytes_ += block.bytes;
-    size_t count = 0;
-    for (; idle_bytes_ > max_idle_bytes_ || idle_.size() - count > kMaxIdleBlocks; ++count) {
-      idle_bytes_ -= idle_[count].bytes;
-    }
-    evicted.assign(idle_.begin(), idle_.begin() + static_cast<ptrdiff_t>(count));
-    idle_.erase(idle_.begin(), idle_.begin() + static_cast<ptrdiff_t>(count));
+    evicted = evict(limit_);
   }
   for (const Block& old : evicted) deallocate(old);
 }
 
-size_t BlockPool::idle_bytes() const {
+std::vector<Block> BlockPool::evict(size_t limit) {
+  size_t count = 0;
+  for (; idle_bytes_ > limit || idle_.size() - count > kMaxIdleBlocks; ++count)
+    idle_bytes_ -= idle_[count].bytes;
+  const auto end = idle_.begin() + static_cast<ptrdiff_t>(count);
+  std::vector<Block> evicted(idle_.begin(), end);
+  idle_.erase(idle_.begin(), end);
+  return evicted;
+}
+
+BlockPool::Usage BlockPool::usage() const {
   std::lock_guard lock(mutex_);
-  return idle_bytes_;
+  return {bytes_in_use_, idle_bytes_, limit_};
+}
+
+void BlockPool::set_limit(size_t limit) {
+  std::vector<Block> evicted;
+  {
+    std::lock_guard lock(mutex_);
+    limit_ = limit;
+    evicted = evict(limit);
+  }
+  for (const Block& block : evicted) deallocate(block);
+}
+
+size_t BlockPool::trim() {
+  std::vector<Block> evicted;
+  {
+    std::lock_guard lock(mutex_);
+    evicted = evict(0);
+  }
+  size_t bytes = 0;
+  for (const Block& block : evicted) {
+    bytes += block.bytes;
+    deallocate(block);
+  }
+  return bytes;
 }
 
 }  // namespace litz

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -21,27 +22,43 @@ struct Block {
 // Thread-safe.
 class BlockPool {
  public:
-  // Keeps at most `max_idle_bytes` of returned blocks.
-  explicit BlockPool(size_t max_idle_bytes = default_idle_bytes());
+  // Memory of so many bytes, 64-byte aligned; nullptr where there is none left.
+  using Allocate = std::function<void*(size_t bytes)>;
+  // Keeps at most `limit` bytes of returned blocks. `allocate` stands in for the system's memory.
+  explicit BlockPool(size_t limit = default_limit(), Allocate allocate = {});
   ~BlockPool();  // frees the idle blocks; blocks in use must have been returned
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // A block of at least `bytes`; data is nullptr where the system has no memory left. Zero bytes
-  // give an empty block.
+  // A block of at least `bytes`; data is nullptr where the system has no memory left, even after
+  // the idle blocks went back to it. Zero bytes give an empty block.
   Block acquire(size_t bytes);
   void release(Block block);
 
-  size_t idle_bytes() const;
+  struct Usage {
+    size_t in_use = 0;  // bytes of blocks that are handed out
+    size_t idle = 0;    // ... that came back and are kept
+    size_t limit = 0;   // of the idle ones
+  };
+  Usage usage() const;
+  // Gives idle blocks back to the system until no more than `limit` bytes are kept, from now on.
+  void set_limit(size_t limit);
+  // Gives all idle blocks back to the system: their bytes.
+  size_t trim();
 
   // An eighth of the machine's memory.
-  static size_t default_idle_bytes();
+  static size_t default_limit();
 
  private:
-  const size_t max_idle_bytes_;
+  // Takes the oldest idle blocks out that are over the limit. The caller has the mutex.
+  std::vector<Block> evict(size_t limit);
+
+  const Allocate allocate_;
   mutable std::mutex mutex_;
+  size_t limit_;
   std::vector<Block> idle_;  // oldest first
   size_t idle_bytes_ = 0;
+  size_t bytes_in_use_ = 0;
 };
 
 }  // namespace litz

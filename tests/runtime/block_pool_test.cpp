@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 namespace litz {
@@ -11,7 +12,7 @@ namespace {
 TEST(BlockPool, HandsOutTheBlockThatCameBack) {
   BlockPool pool(size_t{1} << 30);
   for (const size_t bytes : {size_t{1}, size_t{5000}, size_t{3} << 20}) {
-    const size_t idle = pool.idle_bytes();
+    const size_t idle = pool.usage().idle;
     const Block first = pool.acquire(bytes);
     ASSERT_NE(first.data, nullptr);
     EXPECT_GE(first.bytes, bytes);
@@ -20,9 +21,9 @@ TEST(BlockPool, HandsOutTheBlockThatCameBack) {
     pool.release(first);
     const Block second = pool.acquire(bytes);
     EXPECT_EQ(second.data, first.data);
-    EXPECT_EQ(pool.idle_bytes(), idle);
+    EXPECT_EQ(pool.usage().idle, idle);
     pool.release(second);
-    EXPECT_EQ(pool.idle_bytes(), idle + second.bytes);
+    EXPECT_EQ(pool.usage().idle, idle + second.bytes);
   }
 }
 
@@ -33,11 +34,51 @@ TEST(BlockPool, KeepsNoMoreThanItsLimit) {
   const Block c = pool.acquire(4096);
   const Block huge = pool.acquire(size_t{4} << 20);
   for (const Block& block : {a, b, c}) pool.release(block);
-  EXPECT_EQ(pool.idle_bytes(), 8192u);
+  EXPECT_EQ(pool.usage().idle, 8192u);
   EXPECT_EQ(pool.acquire(4096).data, c.data) << "the most recent one first";
   pool.release(c);
   pool.release(huge);
-  EXPECT_EQ(pool.idle_bytes(), 0u) << "a block beyond the limit is not kept";
+  EXPECT_EQ(pool.usage().idle, 0u) << "a block beyond the limit is not kept";
+}
+
+TEST(BlockPool, CountsWhatIsHandedOut) {
+  BlockPool pool(size_t{1} << 30);
+  const Block a = pool.acquire(4096);
+  const Block b = pool.acquire(size_t{3} << 20);
+  EXPECT_EQ(pool.usage().in_use, a.bytes + b.bytes);
+  pool.release(a);
+  EXPECT_EQ(pool.usage().in_use, b.bytes);
+  EXPECT_EQ(pool.usage().idle, a.bytes);
+  pool.release(pool.acquire(4096));
+  EXPECT_EQ(pool.usage().in_use, b.bytes);
+  EXPECT_EQ(pool.trim(), a.bytes);
+  EXPECT_EQ(pool.usage().idle, 0u);
+  EXPECT_EQ(pool.trim(), 0u);
+  pool.release(b);
+  pool.set_limit(b.bytes - 1);
+  EXPECT_EQ(pool.usage().idle, 0u);
+  EXPECT_EQ(pool.usage().limit, b.bytes - 1);
+}
+
+TEST(BlockPool, WithoutMemoryItsOwnGoesBackFirst) {
+  int calls = 0;
+  int failures = 0;
+  BlockPool pool(size_t{1} << 30, [&](size_t bytes) -> void* {
+    ++calls;
+    if (failures > 0 && failures-- > 0) return nullptr;
+    return std::aligned_alloc(4096, bytes);
+  });
+  pool.release(pool.acquire(4096));
+  failures = 1;
+  const Block other = pool.acquire(8192);
+  EXPECT_NE(other.data, nullptr);
+  EXPECT_EQ(pool.usage().idle, 0u) << "what was kept went back before the second try";
+  EXPECT_EQ(calls, 3);
+  failures = 1;
+  EXPECT_EQ(pool.acquire(16384).data, nullptr) << "there is nothing to give back";
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(pool.usage().in_use, other.bytes);
+  pool.release(other);
 }
 
 TEST(BlockPool, ZeroBytesNeedNoBlock) {
@@ -45,7 +86,7 @@ TEST(BlockPool, ZeroBytesNeedNoBlock) {
   const Block empty = pool.acquire(0);
   EXPECT_EQ(empty.bytes, 0u);
   pool.release(empty);
-  EXPECT_EQ(pool.idle_bytes(), 0u);
+  EXPECT_EQ(pool.usage().idle, 0u);
 }
 
 TEST(BlockPool, MoreThanTheSystemHasIsNoBlock) {
