@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -115,10 +116,26 @@ std::string backend_image(const SimtProgram& printed, std::string bytes) {
   return pack_backend_image(image);
 }
 
+// At least 3.4, from where on tensor descriptors have their name.
+bool has_descriptors(const std::string& triton) {
+  int major = 0;
+  int minor = 0;
+  if (std::sscanf(triton.c_str(), "%d.%d", &major, &minor) != 2) return false;
+  return std::pair(major, minor) >= std::pair(3, 4);
+}
+
+// Hopper or newer: "sm_90".
+bool loads_tiles(const std::string& arch) {
+  int number = 0;
+  return std::sscanf(arch.c_str(), "sm_%d", &number) == 1 && number >= 90;
+}
+
 class Compilation {
  public:
   Compilation(const Graph& graph, const Options& options, const HostPaths& paths)
-      : graph_(graph), options_(options), paths_(paths), trace_(options.trace) {}
+      : graph_(graph), options_(options), paths_(paths), trace_(options.trace), gpu_(paths.device) {
+    gpu_.loads_tiles = loads_tiles(gpu_.arch) && has_descriptors(paths.triton.version);
+  }
 
   Compiled run() {
     check_options(options_, graph_);
@@ -271,7 +288,6 @@ class Compilation {
   // Whatever goes wrong leaves the kernels as they are.
   void tune(const Plan& plan, TritonProgram& program, std::vector<TritonImage>& images) {
     const Result<std::shared_ptr<const CudaDriver>> driver = CudaDriver::open();
-    const Deadline deadline = deadline_after(options_.autotune_seconds);
     const auto compile = [&](const TritonProgram& variants) -> Result<std::vector<TritonImage>> {
       const Result<std::vector<TritonCompiler::Image>> compiled =
           triton_compiler(paths_.triton)
@@ -281,16 +297,18 @@ class Compilation {
       if (!compiled) return Unsupported{compiled.reason()};
       return triton_images(*compiled);
     };
-    const Result<std::string> tuned =
+    const Result<Tuned> tuned =
         driver ? tune_triton(plan, program, images,
-                             {*driver, paths_.device.number, paths_.device.arch, compile, deadline})
+                             {*driver, paths_.device.number, paths_.device.arch, compile,
+                              options_.autotune_seconds})
                : Unsupported{driver.reason()};
+    is_untuned_ = !tuned || !tuned->is_finished;
     if (!tuned) {
       result_.warnings.push_back(
           "the kernels of a graph could not be tuned and are as they are without; " +
           tuned.reason().substr(0, kMaxLogInMessage));
     }
-    if (trace_.enabled()) trace_.write("tuning.txt", tuned ? *tuned : tuned.reason());
+    if (trace_.enabled()) trace_.write("tuning.txt", tuned ? tuned->log : tuned.reason());
   }
 
   Compiled build_for_device(const HostCompiler& compiler, const CpuTarget& target,
@@ -379,9 +397,8 @@ class Compilation {
   Program lower(KernelDialect dialect = KernelDialect::kCpp) {
     Graph graph = run_passes();
     find_laid_out_outputs(graph);
-    LoweringResult lowered = timings_.measure("lower", [&] {
-      return lower_graph(graph, lowering_options(options_, dialect, paths_.device));
-    });
+    LoweringResult lowered = timings_.measure(
+        "lower", [&] { return lower_graph(graph, lowering_options(options_, dialect, gpu_)); });
     fallbacks_ = std::move(lowered.fallbacks);
     if (trace_.enabled()) trace_.write("program.litz", to_string(lowered.program));
     if (options_.verify) verify_program(lowered.program);
@@ -415,7 +432,7 @@ class Compilation {
   }
 
   Plan schedule(const Program& program, KernelDialect dialect) {
-    const ScheduleOptions options = schedule_options(options_, dialect, paths_.device);
+    const ScheduleOptions options = schedule_options(options_, dialect, gpu_);
     ScheduleState state(std::make_shared<Program>(program));
     std::string before = trace_.enabled() ? to_string(state) : "";
     for (const ScheduleStep& step : schedule_steps()) {
@@ -496,7 +513,7 @@ class Compilation {
   void publish(const ArtifactCache& cache, const CacheKey& key, const SharedLibraryJob& job,
                const CppSources& sources, const std::string& report) {
     const std::string folder = std::filesystem::path(job.output_path).parent_path();
-    if (options_.cache && cache.mode() != CacheMode::kOff) {
+    if (options_.cache && cache.mode() != CacheMode::kOff && !is_untuned_) {
       std::vector<CacheInput> files;
       files.push_back(CacheInput::from_file(kLibrary, job.output_path));
       files.push_back(CacheInput::from_bytes(kReport, with_nodes(report, graph_)));
@@ -640,7 +657,9 @@ class Compilation {
   const Options& options_;
   const HostPaths& paths_;
   Trace trace_;
+  DeviceTarget gpu_;  // the device, where it is one
   Timings timings_;
+  bool is_untuned_ = false;  // the option asks for tuning, which was not finished
   Compiled result_;
   std::vector<LoweringNote> fallbacks_;
   std::vector<uint32_t> laid_out_outputs_;  // those that are channels-last, not as in eager

@@ -66,7 +66,7 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(autotune, bool, false, true, "LITZ_AUTOTUNE", kAny,                                           \
     "measure Triton kernels with several tiles on the device, and take the fastest")              \
   X(autotune_seconds, double, 30.0, false, "LITZ_AUTOTUNE_SECONDS", between(0, 1e6),              \
-    "seconds that measuring the kernels of a graph may take")                                     \
+    "seconds that measuring the kernels of a graph may take, without compiling them")             \
   X(matrix_products, bool, true, true, "LITZ_MATRIX_PRODUCTS", kAny,                              \
     "let Triton kernels compute products of half floats, with what reads them, where that pays")  \
   X(layout_optimization, std::string, "auto", true, "LITZ_LAYOUT_OPTIMIZATION", kAny,             \

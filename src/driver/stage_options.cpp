@@ -14,11 +14,9 @@ namespace {
 // Of a kernel that takes about as long as its launch.
 constexpr int64_t kCombinedIterations = int64_t{1} << 20;
 
-// Their Triton kernels load tiles by tensor descriptors, which Hopper and what follows has.
 bool has_product_kernels(const Options& options, KernelDialect dialect,
                          const DeviceTarget& device) {
-  if (dialect != KernelDialect::kTriton || !options.matrix_products) return false;
-  return device.arch.starts_with("sm_") && std::stoi("0" + device.arch.substr(3)) >= 90;
+  return dialect == KernelDialect::kTriton && options.matrix_products && device.loads_tiles;
 }
 
 }  // namespace

@@ -24,9 +24,13 @@ std::optional<int64_t> bytes_of(const Plan& plan, BufferId id) {
   return elements.constant() * static_cast<int64_t>(size_of(program.buffer(id).dtype));
 }
 
-bool stores_anywhere(const Kernel& kernel) {
-  return std::any_of(kernel.stores.begin(), kernel.stores.end(), [](const KernelStore& s) {
-    return !s.runtime_indices.empty() || s.mode != StoreMode::kStore;
+// What would not be the same on zeros: stores to positions known only at run time, which all of
+// them would be one, and checks of what the kernel itself has written before.
+bool depends_on_values(const Kernel& kernel, bool checks) {
+  return std::any_of(kernel.stores.begin(), kernel.stores.end(), [&](const KernelStore& s) {
+    const bool reads =
+        std::find(kernel.reads.begin(), kernel.reads.end(), s.buffer) != kernel.reads.end();
+    return !s.runtime_indices.empty() || s.mode != StoreMode::kStore || (checks && reads);
   });
 }
 
@@ -104,7 +108,7 @@ class Tuner {
         const TuningTools& tools)
       : plan_(plan), program_(program), images_(images), tools_(tools) {}
 
-  Result<std::string> run() {
+  Result<Tuned> run() {
     Result<std::unique_ptr<KernelTimer>> timer = KernelTimer::open(tools_.driver, tools_.device);
     if (!timer) return Unsupported{timer.reason()};
     timer_ = std::move(*timer);
@@ -113,7 +117,7 @@ class Tuner {
       return Unsupported{std::move(fault)};
     measure_all(program);
     const std::vector<size_t> chosen = worth_tuning();
-    if (chosen.empty()) return std::move(log_);
+    if (chosen.empty()) return finish();
     const TritonVariants variants = print_triton_variants(plan_, program_, chosen);
     const Result<std::vector<TritonImage>> images = tools_.compile(variants.program);
     if (!images) return Unsupported{images.reason()};
@@ -132,11 +136,12 @@ class Tuner {
                   images_.begin() + static_cast<std::ptrdiff_t>(program_.kernels[kernel].first));
       replace_kernel(program_, kernel, variants.program, variant);
     }
-    return std::move(log_);
+    return finish();
   }
 
  private:
-  bool has_time() const { return std::chrono::steady_clock::now() < tools_.deadline; }
+  Tuned finish() { return {std::move(log_), has_time()}; }
+  bool has_time() const { return used_ < tools_.seconds; }
 
   // By kernel of the program the call that it was printed for first.
   const TritonProgram::Call* call_of(size_t kernel) const {
@@ -151,7 +156,9 @@ class Tuner {
     if (call == nullptr || !has_time()) return std::nullopt;
     const std::optional<TimedRun> run = program.run_of(plan_, number, call->buffers);
     if (!run) return std::nullopt;
+    const auto begin = std::chrono::steady_clock::now();
     const Result<double> seconds = timer_->seconds(program.module(), *run);
+    used_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!seconds) {
       log_ += program_.kernels[kernel].name + ": " + seconds.reason() + "\n";
       return std::nullopt;
@@ -165,7 +172,9 @@ class Tuner {
     shares_.assign(program_.kernels.size(), 0);
     for (size_t kernel = 0; kernel < shares_.size(); ++kernel) {
       const KernelId id = program_.kernels[kernel].kernel;
-      if (!id.valid() || stores_anywhere(plan_.kernels[id])) continue;
+      if (!id.valid() ||
+          depends_on_values(plan_.kernels[id], program_.kernels[kernel].printed.checks))
+        continue;
       shares_[kernel] = time(program, kernel, kernel).value_or(0) * calls[kernel];
     }
     const double total = std::accumulate(shares_.begin(), shares_.end(), 0.0);
@@ -221,12 +230,13 @@ class Tuner {
   std::unique_ptr<KernelTimer> timer_;
   std::vector<double> shares_;  // by kernel of the program
   std::string log_;
+  double used_ = 0;  // seconds
 };
 
 }  // namespace
 
-Result<std::string> tune_triton(const Plan& plan, TritonProgram& program,
-                                std::vector<TritonImage>& images, const TuningTools& tools) {
+Result<Tuned> tune_triton(const Plan& plan, TritonProgram& program,
+                          std::vector<TritonImage>& images, const TuningTools& tools) {
   return Tuner(plan, program, images, tools).run();
 }
 

@@ -239,6 +239,7 @@ class Parser {
       cursor_.expect_word("over");
       item.reduction = parse_loops(static_cast<uint32_t>(item.loops.extents.size()));
       item.kind = parse_spelling("reduction", parse_reduction_kind);
+      item.is_product = cursor_.accept_word("product");
       operation.origin = parse_open();
       item.value = parse_body();
       operation.v = std::move(item);

@@ -182,7 +182,8 @@ class Printer {
   }
   std::string header(const Reduction& item) const {
     return "reduction " + name(item.output) + loops_text(item.loops) + " over " +
-           loops_text(item.reduction) + " " + std::string(to_string(item.kind));
+           loops_text(item.reduction) + " " + std::string(to_string(item.kind)) +
+           (item.is_product ? " product" : "");
   }
   std::string header(const Scan& item) const {
     return "scan " + name(item.output) + loops_text(item.loops) + " axis " +

@@ -98,6 +98,8 @@ struct Reduction {
   LoopNest reduction;
   ReductionKind kind = ReductionKind::kSum;
   Expr value;
+  // A matrix product of half floats (schedule/matrix_product.h) that may be rounded as those are.
+  bool is_product = false;
 };
 
 enum class ScanKind : uint8_t { kSum, kProd, kMax, kMin };

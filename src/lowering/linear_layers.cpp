@@ -1,21 +1,21 @@
 // Products of linear layers on a GPU that are more than a library call.
 //
-// Of one row   a product of a vector and a matrix is bound by the matrix's memory. As a reduction
+// Of one row    A product of a vector and a matrix is bound by the matrix's memory. As a reduction
 // it
-//              is a kernel like others, with what makes the vector and what reads the result in it,
-//              and reads memory faster than cuBLAS does.
-// Activated    cuBLASLt computes ReLU and the tanh form of GELU on the way out, of half floats, and
-//              saves a kernel that would read and write the product. It does not round in between
-//              as eager does.
-// In a kernel  where the dialect has kernels for products and what reads one is a kernel of
-// elements,
-//              both are one, if few factors are summed up: then writing and reading the product is
-//              much of the time. On an H200 that is 1.1 to 1.3 times as fast with 768 factors, and
-//              cuBLAS alone is faster with 3072.
-// Of float32   cuBLAS is up to twice as slow with the bias, which narrows its choice of kernels,
+//               is a kernel like others, with what makes the vector and what reads the result in
+//               it, and reads memory faster than cuBLAS does.
+// Activated     cuBLASLt computes ReLU and the tanh form of GELU on the way out, of half floats,
 // and
-//              the bias costs nothing in a kernel that reads the product anyway. Half floats stay
-//              together: the product alone would round once more than eager's.
+//               saves a kernel that would read and write the product. It does not round in between
+//               as eager does.
+// In a kernel   Where the dialect has kernels for products and what reads one is a kernel of
+//               elements, both are one, if few factors are summed up: then writing and reading the
+//               product is much of the time. On an H200 that is 1.1 to 1.3 times as fast with 768
+//               factors, and cuBLAS alone is faster with 3072.
+// Of float32    cuBLAS is up to twice as slow with the bias, which narrows its choice of kernels,
+// and
+//               the bias costs nothing in a kernel that reads the product anyway. Half floats stay
+//               together: the product alone would round once more than eager's.
 #include <algorithm>
 #include <array>
 
@@ -109,7 +109,7 @@ bool LoweringContext::multiply_vector(NodeId id) {
   const TensorValue left = call.tensor(adds ? "mat1" : "self");
   const TensorValue right = call.tensor(op == "aten::mv" ? "vec" : "mat2");
   if (!is_of_vector(left, right)) return false;
-  set_product(call, left, right);
+  set_product(call, left, right, false);
   return true;
 }
 
@@ -122,7 +122,7 @@ bool LoweringContext::feeds_one_elementwise(Value value) const {
     if (node.outputs.size() != 1 || !node.outputs[0].is_tensor()) return false;
     if (is_elementwise(node))
       return product(program_.indices(), node.outputs[0].tensor.sizes) == count;
-    if (!is_view(*node.schema)) return false;
+    if (!is_view(*node.schema) || !keeps_dtype(value, user)) return false;
     value = {user, 0};
   }
   return false;
@@ -143,12 +143,13 @@ bool LoweringContext::compute_product(NodeId id) {
     return false;
   if (!has_aligned_rows(left, 1) || !(has_aligned_rows(right, 0) || has_aligned_rows(right, 1)))
     return false;
-  set_product(call, left, right);
+  set_product(call, left, right, true);
   return true;
 }
 
 // Result 0 as a sum of products, in float32, that is rounded once with the bias of an addmm.
-void LoweringContext::set_product(OpCall& call, const TensorValue& left, const TensorValue& right) {
+void LoweringContext::set_product(OpCall& call, const TensorValue& left, const TensorValue& right,
+                                  bool of_matrices) {
   std::vector<Index> sizes = call.result().sizes;
   sizes.push_back(left.sizes[1]);
   const size_t last = sizes.size() - 1;
@@ -160,6 +161,9 @@ void LoweringContext::set_product(OpCall& call, const TensorValue& left, const T
         return load_wide(call, left, in_left) *
                load_wide(call, right, std::span(in_right).first(right.rank()));
       });
+  Program& program = call.program();
+  const OperationId added(static_cast<uint32_t>(program.operations().size() - 1));
+  std::get<Reduction>(program.operations()[added].v).is_product = of_matrices;
   if (call.node().schema->name != "aten::addmm") {
     set_rounded(call, 0, sum);
     return;
@@ -170,13 +174,19 @@ void LoweringContext::set_product(OpCall& call, const TensorValue& left, const T
   });
 }
 
+// Not a view of the bits.
+bool LoweringContext::keeps_dtype(Value value, NodeId view) const {
+  return graph_.tensor(value).dtype == graph_.tensor({view, 0}).dtype;
+}
+
 // The activation that alone reads the value, or a view of it.
 std::optional<NodeId> LoweringContext::only_activation(Value value) const {
   while (!is_output_[value] && users_[value].size() == 1) {
     const NodeId user = users_[value].front();
     const Node& node = graph_.node(user);
     if (is_tanh_gelu(node) || is_relu(node)) return user;
-    if (!is_view(*node.schema) || node.outputs.size() != 1) return std::nullopt;
+    if (!is_view(*node.schema) || node.outputs.size() != 1 || !keeps_dtype(value, user))
+      return std::nullopt;
     value = {user, 0};
   }
   return std::nullopt;
@@ -186,6 +196,8 @@ bool LoweringContext::apply_activation(NodeId id) {
   const std::optional<NodeId> activation = only_activation({id, 0});
   if (!activation || feeds_kernels({*activation, 0})) return false;
   OpCall call(*this, id);
+  // Of no factors the library gives the bias as it is.
+  if (call.tensor("mat2").sizes[0].range().lo < 1) return false;
   const BufferId product = multiply(id, "aten::_addmm_activation", kAddmmActivation,
                                     {"self", "mat1", "mat2", "beta", "alpha"},
                                     {{is_tanh_gelu(graph_.node(*activation))}});

@@ -192,6 +192,7 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
     if (const auto* view = std::get_if<BufferView>(&kernel.arguments.back().v))
       kernel.mutated.push_back(view->buffer);
   }
+  if (!kernel.mutated.empty()) padded_.clear();
   kernel.results_are_views =
       std::any_of(schema.returns.begin(), schema.returns.end(),
                   [](const SchemaArgument& r) { return !r.alias_set.empty() && !r.is_mutated; });

@@ -69,7 +69,9 @@ class LoweringContext {
   bool lower_product(NodeId id);
   bool multiply_vector(NodeId id);
   bool compute_product(NodeId id);
-  static void set_product(OpCall& call, const TensorValue& left, const TensorValue& right);
+  static void set_product(OpCall& call, const TensorValue& left, const TensorValue& right,
+                          bool of_matrices);
+  bool keeps_dtype(Value value, NodeId view) const;
   bool apply_activation(NodeId id);
   bool add_bias_apart(NodeId id);
   std::optional<NodeId> only_activation(Value value) const;

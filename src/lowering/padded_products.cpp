@@ -55,7 +55,8 @@ std::optional<Matrix> matrix_of(const TensorValue& value) {
 TensorValue LoweringContext::padded(OpCall& call, const TensorValue& value, size_t fast,
                                     std::array<int64_t, 2> sizes) {
   const size_t slow = 1 - fast;
-  std::string key = std::to_string(value.buffer.value) + " " + to_string(value.strided->offset);
+  std::string key = std::to_string(value.buffer.value) + " " + std::string(to_string(value.dtype)) +
+                    " " + to_string(value.strided->offset);
   for (size_t d : {slow, fast})
     key += " " + to_string(value.sizes[d]) + " " + to_string(value.strided->strides[d]) + " " +
            std::to_string(sizes[d]);
@@ -88,6 +89,7 @@ bool LoweringContext::pad_product(NodeId id) {
   const std::optional<Matrix> left = matrix_of(call.tensor(adds ? "mat1" : "self"));
   const std::optional<Matrix> right = matrix_of(call.tensor("mat2"));
   if (!left || !right) return false;
+  if (adds && !call.tensor("self").sizes[0].is_constant(right->sizes[1])) return false;
   const int64_t rows = left->sizes[0];
   const int64_t inner = left->sizes[1];
   const int64_t columns = right->sizes[1];

@@ -75,8 +75,7 @@ std::string KernelTimer::reserve(int64_t bytes) {
            " bytes to time it on: " + driver_->describe(status);
   }
   memory_bytes_ = bytes;
-  status = driver_->fill(memory_, 0, static_cast<size_t>(bytes), stream_);
-  return status == 0 ? "" : "memory cannot be filled: " + driver_->describe(status);
+  return {};
 }
 
 std::string KernelTimer::run_once(DeviceModule& module, const TimedRun& run, double* seconds) {
@@ -122,6 +121,10 @@ Result<double> KernelTimer::seconds(DeviceModule& module, const TimedRun& run) {
   for (const TimedRun::Launch& launch : run.launches) own = std::max(own, launch.own_bytes);
   bytes += own;
   std::string fault = reserve(bytes);
+  if (fault.empty()) {
+    const CudaStatus status = driver_->fill(memory_, 0, static_cast<size_t>(bytes), stream_);
+    if (status != 0) fault = "memory cannot be filled: " + driver_->describe(status);
+  }
   double once = 0;
   for (int warmup = 0; warmup < 2 && fault.empty(); ++warmup) fault = run_once(module, run, &once);
   const int count = std::clamp(static_cast<int>(kSampleSeconds / std::max(once, 1e-7)),

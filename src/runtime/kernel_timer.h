@@ -1,4 +1,4 @@
-// How long kernels take on a CUDA device, on memory of their own that holds zeros.
+// How long kernels take on a CUDA device, on memory of their own that holds zeros at first.
 #pragma once
 
 #include <cstdint>

@@ -41,6 +41,8 @@ class KernelBuilder {
     return dot(program_.indices(), position, program_.buffer(id).strides);
   }
 
+  void set_product() { kernel_.is_product = true; }
+
   uint32_t add_reduction(KernelReduction reduction) {
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
       const KernelReduction& r = kernel_.reductions[i];
@@ -275,6 +277,7 @@ Kernel build_loops(const Program& program, const FusionGroup& group,
         reduction.value = builder.exprs().cast(reduction.value, DType::kUInt8);
     }
     const DType dtype = result_dtype(op.kind, op.value.dtype());
+    if (op.is_product) builder.set_product();
     const uint32_t number = builder.add_reduction(std::move(reduction));
     finish(op.output, op.loops, builder.exprs().reduced(number, dtype), false);
   }

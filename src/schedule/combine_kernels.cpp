@@ -15,11 +15,13 @@ constexpr size_t kMostAhead = 64;
 
 // -1 where it is not known.
 int64_t iterations(const std::vector<KernelLoop>& loops) {
+  constexpr int64_t kMost = int64_t{1} << 40;
   int64_t total = 1;
   for (const KernelLoop& loop : loops) {
     if (!loop.extent.is_constant()) return -1;
-    total *= loop.extent.constant();
-    if (total > int64_t{1} << 40) return -1;
+    const int64_t extent = loop.extent.constant();
+    if (extent > 0 && total > kMost / extent) return -1;
+    total *= extent;
   }
   return total;
 }

@@ -40,15 +40,16 @@ std::optional<MatrixProduct> product_of(Expr value, Index m, Index n, Index k) {
 
 std::optional<MatrixProduct> matrix_product(const Operation& operation) {
   const auto* op = std::get_if<Reduction>(&operation.v);
-  if (op == nullptr || op->kind != ReductionKind::kSum || op->loops.variables.size() != 2 ||
-      op->reduction.variables.size() != 1)
+  if (op == nullptr || !op->is_product || op->kind != ReductionKind::kSum ||
+      op->loops.variables.size() != 2 || op->reduction.variables.size() != 1)
     return std::nullopt;
   return product_of(op->value, op->loops.variables[0], op->loops.variables[1],
                     op->reduction.variables[0]);
 }
 
 std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
-  if (kernel.reductions.size() != 1 || kernel.outer.size() != 2 || kernel.inner.size() != 1)
+  if (!kernel.is_product || kernel.reductions.size() != 1 || kernel.outer.size() != 2 ||
+      kernel.inner.size() != 1)
     return std::nullopt;
   const KernelReduction& r = kernel.reductions[0];
   const bool only_behind = std::all_of(kernel.stores.begin(), kernel.stores.end(),

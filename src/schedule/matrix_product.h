@@ -1,4 +1,5 @@
-// Matrix products among reductions: the sum over k of a[m, k] * b[k, n], of half floats in float32.
+// Matrix products among reductions: the sum over k of a[m, k] * b[k, n], of half floats in float32,
+// which lowering has marked as such. (A sum that a user has written so stays what it is.)
 //
 // Where the dialect has a kernel for them (codegen/triton/triton_product.h), the scheduler keeps a
 // product as it is: nothing is computed inside its loops, and what reads its elements may join its

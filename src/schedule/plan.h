@@ -80,6 +80,7 @@ struct Kernel {
   uint32_t num_stages = 1;
   bool sequential =
       false;  // outer iterations must run in order (scatter with possibly equal targets)
+  bool is_product = false;  // its reduction is a matrix product (schedule/matrix_product.h)
   std::vector<std::string> origins;  // the graph nodes it came from, in order
 
   // For explain.

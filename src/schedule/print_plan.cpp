@@ -47,6 +47,7 @@ void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
   text += " outer " + loops_text(kernel.outer);
   if (!kernel.inner.empty()) text += " inner " + loops_text(kernel.inner);
   if (kernel.sequential) text += " in order";
+  if (kernel.is_product) text += " product";
   text += " {\n";
   for (const std::string& origin : kernel.origins) text += "  # " + origin + "\n";
   for (size_t i = 0; i < kernel.reductions.size(); ++i) {

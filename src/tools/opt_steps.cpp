@@ -69,6 +69,7 @@ State schedule_for_triton(const State& state, const std::string&, const Options&
   device.kind = "cuda";
   device.arch = "sm_90";
   device.multiprocessors = 132;
+  device.loads_tiles = true;
   return schedule_program(std::make_shared<Program>(program),
                           schedule_options(options, KernelDialect::kTriton, device));
 }

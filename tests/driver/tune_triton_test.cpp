@@ -19,7 +19,7 @@ class TuneTritonTest : public ::testing::Test {
     ASSERT_TRUE(opened) << opened.reason();
     tools_.driver = *opened;
     tools_.arch = "sm_90";
-    tools_.deadline = deadline_after(0);
+    tools_.seconds = 60;
     tools_.compile = [this](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
       return images_of(program);
     };
@@ -47,9 +47,10 @@ class TuneTritonTest : public ::testing::Test {
     ASSERT_EQ(program_.kernels.size(), 1u);
     before_ = programs();
     images_ = images_of(program_);
-    Result<std::string> log = tune_triton(plan_, program_, images_, tools_);
-    log_ = log ? *log : "";
-    fault_ = log ? "" : log.reason();
+    Result<Tuned> tuned = tune_triton(plan_, program_, images_, tools_);
+    log_ = tuned ? tuned->log : "";
+    fault_ = tuned ? "" : tuned.reason();
+    finished_ = tuned && tuned->is_finished;
   }
   // Of the kernel's only function; 0 where they are known only at run time.
   int64_t programs() const {
@@ -65,6 +66,7 @@ class TuneTritonTest : public ::testing::Test {
   int64_t before_ = 0;
   std::string log_;
   std::string fault_;
+  bool finished_ = false;
 };
 
 const std::string kAbs = program_text("x: f32[4194304] input; y: f32[4194304]",
@@ -73,6 +75,7 @@ const std::string kAbs = program_text("x: f32[4194304] input; y: f32[4194304]",
 TEST_F(TuneTritonTest, TakesTheFastestTile) {
   tune(kAbs);
   EXPECT_EQ(fault_, "");
+  EXPECT_TRUE(finished_);
   EXPECT_EQ(programs() * 4, before_) << log_;
   EXPECT_NE(log_.find("k0: "), log_.npos) << log_;
   // The image, the function and the text are those of the tile.
@@ -81,6 +84,40 @@ TEST_F(TuneTritonTest, TakesTheFastestTile) {
   EXPECT_EQ(images_[0].bytes, "image of " + name);
   EXPECT_NE(program_.text().find("def " + name + "("), std::string::npos);
   EXPECT_EQ(program_.text().find("def k0("), std::string::npos);
+}
+
+// What a call passes is what the kernel takes, whatever its tile.
+TEST_F(TuneTritonTest, ArgumentsHaveOneOrder) {
+  plan_ = plan_of(
+      program_text("x r g: f32[512, 8192] input; h: f32[512, 8192]; m: f32[512]; y: f32[512, 8192]",
+                   R"(
+  pointwise h[d0 < 512, d1 < 8192] {
+    t0 = load x[d0, d1]
+    t1 = load r[d0, d1]
+    t2 = add t0, t1
+    yield t2
+  }
+  reduction m[d0 < 512] over [d1 < 8192] sum {
+    t0 = load h[d0, d1]
+    yield t0
+  }
+  pointwise y[d0 < 512, d1 < 8192] {
+    t0 = load h[d0, d1]
+    t1 = load m[d0]
+    t2 = sub t0, t1
+    t3 = load g[d0, d1]
+    t4 = mul t2, t3
+    yield t4
+  }
+)",
+                   "h y"));
+  const Result<TritonProgram> printed = print_triton_program(plan_);
+  ASSERT_TRUE(printed) << printed.reason();
+  ASSERT_EQ(printed->kernels.size(), 1u);
+  const TritonVariants variants = print_triton_variants(plan_, *printed, {0});
+  ASSERT_GT(variants.of.size(), 3u);
+  for (const TritonProgram::Kernel& variant : variants.program.kernels)
+    EXPECT_EQ(variant.printed.buffers, printed->kernels[0].printed.buffers) << variant.printed.tile;
 }
 
 TEST_F(TuneTritonTest, KeepsTheTileWhereNoneIsFaster) {
@@ -100,9 +137,10 @@ TEST_F(TuneTritonTest, KeepsTheTileWhereNoneIsFaster) {
 }
 
 TEST_F(TuneTritonTest, StopsWhenTheTimeIsOver) {
-  tools_.deadline = std::chrono::steady_clock::now();
+  tools_.seconds = 0;
   tune(kAbs);
   EXPECT_EQ(fault_, "");
+  EXPECT_FALSE(finished_);
   EXPECT_EQ(programs(), before_);
 }
 

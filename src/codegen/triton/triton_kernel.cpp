@@ -74,9 +74,13 @@ class KernelPrinter {
         body_(analysis_, prelude, arguments_, plan_.narrow) {
     for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
     for (size_t i = 0; i < kernel.inner.size(); ++i) inner_.push_back(kernel.outer.size() + i);
+    // Arguments are in the order of the kernel, whatever the tile.
     visit_postorder(analysis_.all_roots(), [&](Expr e) {
-      if (e.op() == ExprOp::kLoad) loaded_.push_back(e.buffer());
+      if (e.op() != ExprOp::kLoad) return;
+      loaded_.push_back(e.buffer());
+      arguments_.pointer(e.buffer());
     });
+    for (const KernelStore& s : kernel.stores) arguments_.pointer(s.buffer);
   }
 
   // Rows that do not stay in registers.

@@ -37,7 +37,10 @@ std::optional<Layout> layout_of(Expr load, Index outer, Index k) {
 // Descriptors want vectors of 16 bytes.
 bool is_printable(const Program& program, Expr load, Index outer, Index k) {
   const std::optional<Layout> layout = layout_of(load, outer, k);
-  if (!layout || mutated_inputs(program)[load.buffer().value]) return false;
+  // Inputs that the graph writes to begin anywhere.
+  if (!layout || (program.buffer(load.buffer()).kind == BufferKind::kInput &&
+                  mutated_inputs(program)[load.buffer().value]))
+    return false;
   const auto is_whole = [](int64_t elements) { return elements > 0 && elements % kVector == 0; };
   return layout->offset % kVector == 0 &&
          (layout->k_stride == 1 ? is_whole(layout->outer_stride)
