@@ -61,9 +61,17 @@ def compile_graph(
     path, info, warnings, program, left, on_backend = _core.compile_graph(
         builder, dict(options), paths
     )
+    _apply_memory_limit(options)
     return CompileResult(
         path, json.loads(info or "{}"), tuple(warnings), program, left, on_backend
     )
+
+
+def _apply_memory_limit(options: Mapping[str, Any]) -> None:
+    """Bounds the process's pool of memory where the option is given, here or in the environment."""
+    megabytes = int(_core.option_text(dict(options), "memory_pool_mb"))
+    if megabytes >= 0:
+        _core.set_memory_limit(megabytes << 20)
 
 
 def device_target(device: str) -> _core.DeviceTarget:
@@ -126,13 +134,6 @@ def check_options(options: Mapping[str, Any]) -> None:
 def is_on(options: Mapping[str, Any], name: str) -> bool:
     """Whether a bool option is on, given, in the environment or by default."""
     return _core.option_text(dict(options), name) == "true"
-
-
-def apply_memory_limit(options: Mapping[str, Any]) -> None:
-    """Bounds the process's pool of memory where ``memory_pool_mb`` is given, here or in the environment."""
-    megabytes = int(_core.option_text(dict(options), "memory_pool_mb"))
-    if megabytes >= 0:
-        _core.set_memory_limit(megabytes << 20)
 
 
 def lowering_rows() -> list[dict[str, Any]]:

@@ -87,7 +87,6 @@ def _compile(
         _warn(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
-    driver.apply_memory_limit(options)
     if builder.device != "cpu" and driver.is_on(options, "cuda_graphs"):
         _record_runs(graph, builder.device)
     tell_strides(gm, result.info.get("channels_last_outputs", ()))

@@ -24,7 +24,7 @@ def installed(tmp_path_factory):
     target = tmp_path_factory.mktemp("site")
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation",
-         "--target", str(target), str(EXAMPLE), "-C", f"build-dir={target}/build"],
+         "--target", str(target), str(EXAMPLE), "--config-settings", f"build-dir={target}/build"],
         check=True, cwd=target,
     )  # fmt: skip
     sys.path.insert(0, str(target))
