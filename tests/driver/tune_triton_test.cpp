@@ -20,7 +20,7 @@ class TuneTritonTest : public ::testing::Test {
     tools_.driver = *opened;
     tools_.arch = "sm_90";
     tools_.seconds = 60;
-    tools_.compile = [this](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
+    tools_.compile = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
       return images_of(program);
     };
   }
