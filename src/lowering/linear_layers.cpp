@@ -52,6 +52,8 @@ bool is_tanh_gelu(const Node& node) {
   return form == Argument(std::string("tanh"));
 }
 
+bool is_activation(const Node& node) { return is_tanh_gelu(node) || is_relu(node); }
+
 // Neighbours along the dimension are neighbours in memory.
 bool is_contiguous_along(const TensorValue& value, size_t dim) {
   return value.strided && value.strided->strides[dim].is_constant(1);
@@ -102,38 +104,49 @@ bool LoweringContext::lower_product(NodeId id) {
   return adds && add_bias_apart(id);
 }
 
+// Of an mm, an addmm or an mv.
+std::pair<TensorValue, TensorValue> LoweringContext::factors_of(const OpCall& call) {
+  const std::string& op = call.node().schema->name;
+  return {call.tensor(op == "aten::addmm" ? "mat1" : "self"),
+          call.tensor(op == "aten::mv" ? "vec" : "mat2")};
+}
+
 bool LoweringContext::multiply_vector(NodeId id) {
   OpCall call(*this, id);
-  const std::string& op = call.node().schema->name;
-  const bool adds = op == "aten::addmm";
-  const TensorValue left = call.tensor(adds ? "mat1" : "self");
-  const TensorValue right = call.tensor(op == "aten::mv" ? "vec" : "mat2");
+  const auto [left, right] = factors_of(call);
   if (!is_of_vector(left, right)) return false;
   set_product(call, left, right, false);
   return true;
 }
 
-// What alone reads the value, or a view of it, computes each of its own elements from one of it.
-bool LoweringContext::feeds_one_elementwise(Value value) const {
-  const Index count = product(program_.indices(), graph_.tensor(value).sizes);
+// The call that alone reads the value, or views of it that are not of its bits, if it is wanted.
+std::optional<NodeId> LoweringContext::only_user(Value value, bool (*wanted)(const Node&)) const {
   while (!is_output_[value] && users_[value].size() == 1) {
     const NodeId user = users_[value].front();
     const Node& node = graph_.node(user);
-    if (node.outputs.size() != 1 || !node.outputs[0].is_tensor()) return false;
-    if (is_elementwise(node))
-      return product(program_.indices(), node.outputs[0].tensor.sizes) == count;
-    if (!is_view(*node.schema) || !keeps_dtype(value, user)) return false;
+    if (wanted(node)) return user;
+    if (!is_view(*node.schema) || node.outputs.size() != 1 ||
+        graph_.tensor(value).dtype != node.outputs[0].tensor.dtype)
+      return std::nullopt;
     value = {user, 0};
   }
-  return false;
+  return std::nullopt;
+}
+
+// What alone reads the value computes each of its own elements from one of it.
+bool LoweringContext::feeds_one_elementwise(Value value) const {
+  const std::optional<NodeId> user = only_user(value, is_elementwise);
+  if (!user || graph_.node(*user).outputs.size() != 1 || !graph_.meta({*user, 0}).is_tensor())
+    return false;
+  IndexContext& context = program_.indices();
+  return product(context, graph_.tensor({*user, 0}).sizes) ==
+         product(context, graph_.tensor(value).sizes);
 }
 
 bool LoweringContext::compute_product(NodeId id) {
   if (!options_.matrix_products || !feeds_one_elementwise({id, 0})) return false;
   OpCall call(*this, id);
-  const bool adds = call.node().schema->name == "aten::addmm";
-  const TensorValue left = call.tensor(adds ? "mat1" : "self");
-  const TensorValue right = call.tensor("mat2");
+  const auto [left, right] = factors_of(call);
   const Index rows = left.sizes[0];
   const Index factors = left.sizes[1];
   const Index columns = right.sizes[1];
@@ -174,26 +187,8 @@ void LoweringContext::set_product(OpCall& call, const TensorValue& left, const T
   });
 }
 
-// Not a view of the bits.
-bool LoweringContext::keeps_dtype(Value value, NodeId view) const {
-  return graph_.tensor(value).dtype == graph_.tensor({view, 0}).dtype;
-}
-
-// The activation that alone reads the value, or a view of it.
-std::optional<NodeId> LoweringContext::only_activation(Value value) const {
-  while (!is_output_[value] && users_[value].size() == 1) {
-    const NodeId user = users_[value].front();
-    const Node& node = graph_.node(user);
-    if (is_tanh_gelu(node) || is_relu(node)) return user;
-    if (!is_view(*node.schema) || node.outputs.size() != 1 || !keeps_dtype(value, user))
-      return std::nullopt;
-    value = {user, 0};
-  }
-  return std::nullopt;
-}
-
 bool LoweringContext::apply_activation(NodeId id) {
-  const std::optional<NodeId> activation = only_activation({id, 0});
+  const std::optional<NodeId> activation = only_user({id, 0}, is_activation);
   if (!activation || feeds_kernels({*activation, 0})) return false;
   OpCall call(*this, id);
   // Of no factors the library gives the bias as it is.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -71,10 +72,10 @@ class LoweringContext {
   bool compute_product(NodeId id);
   static void set_product(OpCall& call, const TensorValue& left, const TensorValue& right,
                           bool of_matrices);
-  bool keeps_dtype(Value value, NodeId view) const;
+  static std::pair<TensorValue, TensorValue> factors_of(const OpCall& call);
   bool apply_activation(NodeId id);
   bool add_bias_apart(NodeId id);
-  std::optional<NodeId> only_activation(Value value) const;
+  std::optional<NodeId> only_user(Value value, bool (*wanted)(const Node&)) const;
   bool feeds_one_elementwise(Value value) const;
   bool feeds_kernels(Value value) const;
   BufferId multiply(NodeId id, std::string_view op, std::string_view schema,

@@ -86,8 +86,9 @@ TensorValue LoweringContext::padded(OpCall& call, const TensorValue& value, size
 bool LoweringContext::pad_product(NodeId id) {
   OpCall call(*this, id);
   const bool adds = call.node().schema->name == "aten::addmm";
-  const std::optional<Matrix> left = matrix_of(call.tensor(adds ? "mat1" : "self"));
-  const std::optional<Matrix> right = matrix_of(call.tensor("mat2"));
+  const auto factors = factors_of(call);
+  const std::optional<Matrix> left = matrix_of(factors.first);
+  const std::optional<Matrix> right = matrix_of(factors.second);
   if (!left || !right) return false;
   if (adds && !call.tensor("self").sizes[0].is_constant(right->sizes[1])) return false;
   const int64_t rows = left->sizes[0];
