@@ -85,10 +85,8 @@ std::string KernelTimer::run_once(DeviceModule& module, const TimedRun& run, dou
     pointers.push_back(next);
     next += static_cast<CudaAddress>(aligned(bytes));
   }
-  std::vector<int64_t> integers = run.integers;
   std::vector<void*> arguments;
   for (CudaAddress& pointer : pointers) arguments.push_back(&pointer);
-  for (int64_t& integer : integers) arguments.push_back(&integer);
   void* none = nullptr;
   CudaAddress own = next;
   const size_t given = arguments.size();

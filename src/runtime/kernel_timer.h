@@ -11,8 +11,8 @@
 
 namespace litz {
 
-// Launches one after the other with the same arguments: pointers and integers, and for each some
-// pointers more, which are null but for memory of its own.
+// Launches one after the other with the same pointers as arguments, and for each some more, which
+// are null but for memory of its own.
 struct TimedRun {
   struct Launch {
     int32_t kernel = 0;  // of the module
@@ -24,7 +24,6 @@ struct TimedRun {
   };
   std::vector<Launch> launches;
   std::vector<int64_t> memory_bytes;  // of what each pointer points to
-  std::vector<int64_t> integers;
 };
 
 // Works on a stream of its own, so that it neither waits for the caller's work nor is waited for.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "codegen/cpp/cpp_artifact.h"
 #include "support/error.h"
@@ -114,6 +115,7 @@ class ChoicePrinter {
   std::string text_;
 };
 
+// Shares parts out among launches, of the same order wherever the order is free.
 class LaunchPlanner {
  public:
   std::vector<CombinedLaunch> run(const std::vector<CombinedPart>& parts) {
@@ -170,6 +172,37 @@ class LaunchPlanner {
   bool fresh_body_ = true;      // the next part is the first one of its text
 };
 
+// For each kernel of the plan the set that it is in; nullptr where it is in none.
+std::vector<const KernelSet*> sets_of_kernels(const Plan& plan) {
+  std::vector<const KernelSet*> sets(plan.kernels.size(), nullptr);
+  for (const Step& step : plan.steps) {
+    const auto* set = std::get_if<KernelSet>(&step.v);
+    if (set == nullptr) continue;
+    for (KernelId id : set->members) sets[id.value] = set;
+  }
+  return sets;
+}
+
+void print_set(const KernelSet& set, const LaunchPrinter& printer) {
+  std::vector<CombinedPart> parts;
+  for (KernelId id : set.members) {
+    if (std::optional<CombinedPart> part = printer.print_part(id)) {
+      part->kernel = id;
+      parts.push_back(std::move(*part));
+    } else {
+      printer.print_one(id);
+    }
+  }
+  for (const CombinedLaunch& launch : LaunchPlanner().run(parts)) {
+    const std::vector<KernelId> kernels = launch.kernels();
+    if (kernels.size() == 1) {
+      printer.print_one(kernels[0]);
+    } else {
+      printer.print_together(launch);
+    }
+  }
+}
+
 }  // namespace
 
 int64_t CombinedLaunch::Body::programs() const {
@@ -198,14 +231,16 @@ size_t CombinedLaunch::parameter(BufferId buffer) const {
   return static_cast<size_t>(found - buffers.begin());
 }
 
-std::vector<const KernelSet*> sets_of_kernels(const Plan& plan) {
-  std::vector<const KernelSet*> sets(plan.kernels.size(), nullptr);
-  for (const Step& step : plan.steps) {
-    const auto* set = std::get_if<KernelSet>(&step.v);
-    if (set == nullptr) continue;
-    for (KernelId id : set->members) sets[id.value] = set;
+void print_launches(const Plan& plan, bool combines, const LaunchPrinter& printer) {
+  const std::vector<const KernelSet*> sets = sets_of_kernels(plan);
+  for (uint32_t i = 0; i < plan.kernels.size(); ++i) {
+    const KernelId id(i);
+    if (sets[i] == nullptr || !combines) {
+      printer.print_one(id);
+    } else if (sets[i]->members[0] == id) {
+      print_set(*sets[i], printer);
+    }
   }
-  return sets;
 }
 
 std::string origins_comment(const Plan& plan, const CombinedLaunch& launch) {
@@ -215,10 +250,6 @@ std::string origins_comment(const Plan& plan, const CombinedLaunch& launch) {
     together.origins.insert(together.origins.end(), own.begin(), own.end());
   }
   return origins_comment(together);
-}
-
-std::vector<CombinedLaunch> plan_launches(const std::vector<CombinedPart>& parts) {
-  return LaunchPlanner().run(parts);
 }
 
 std::string print_choice(const CombinedLaunch& launch, const ChoiceWords& words, int level,

@@ -15,6 +15,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,14 +51,20 @@ struct CombinedLaunch {
   size_t parameter(BufferId buffer) const;
 };
 
-// For each kernel of the plan the set that it is in; nullptr where it is in none.
-std::vector<const KernelSet*> sets_of_kernels(const Plan& plan);
+// How a dialect prints the kernels of a plan.
+struct LaunchPrinter {
+  // A kernel by itself.
+  std::function<void(KernelId)> print_one;
+  // A kernel as one of several; nothing where it needs launches of its own.
+  std::function<std::optional<CombinedPart>(KernelId)> print_part;
+  // Those of a launch together.
+  std::function<void(const CombinedLaunch&)> print_together;
+};
+// Prints all kernels, those of a KernelSet in as few launches as there can be, where `combines`.
+void print_launches(const Plan& plan, bool combines, const LaunchPrinter& printer);
 
 // What the launch came from, as a comment of C++ above it.
 std::string origins_comment(const Plan& plan, const CombinedLaunch& launch);
-
-// Shares the parts out among launches, of the same order wherever the order is free.
-std::vector<CombinedLaunch> plan_launches(const std::vector<CombinedPart>& parts);
 
 // The words of a language for the statements of the launched function.
 struct ChoiceWords {

@@ -35,6 +35,12 @@ class KernelAnalysis {
   LoopMask depends(Expr e);
   LoopMask depends(Index index) const;
 
+  // Whether each row, an iteration of the outer loops, has elements of its own of it.
+  bool is_of_rows(Expr e) {
+    const LoopMask loops = depends(e);
+    return (loops & outer_mask()) != 0 && (loops & inner_mask()) != 0;
+  }
+
   // How an address moves along a loop.
   enum class Walk : uint8_t { kStill, kContiguous, kStrided, kIrregular };
   Walk walk(Index offset, size_t loop) const;

@@ -20,15 +20,13 @@ class ProgramPrinter {
 
   SimtProgram print() {
     program_.calls.resize(plan_.kernels.size());
-    const std::vector<const KernelSet*> sets = sets_of_kernels(plan_);
-    for (uint32_t i = 0; i < plan_.kernels.size(); ++i) {
-      const KernelId id(i);
-      if (sets[i] == nullptr || !dialect_.words().combines_kernels) {
-        add_one(id);
-      } else if (sets[i]->members[0] == id) {
-        add_set(*sets[i]);
-      }
-    }
+    print_launches(plan_, dialect_.words().combines_kernels,
+                   {[this](KernelId id) { add_one(id); },
+                    [this](KernelId id) {
+                      return print_simt_part(*plan_.program, plan_.kernels[id], dialect_,
+                                             heuristics_, prelude_);
+                    },
+                    [this](const CombinedLaunch& launch) { add_together(launch); }});
     if (!prelude_.missing().empty()) {
       program_.unsupported = "the backend has no text for ";
       for (const std::string& what : prelude_.missing())
@@ -53,27 +51,10 @@ class ProgramPrinter {
         origins_comment(kernel));
   }
 
-  void add_set(const KernelSet& set) {
-    std::vector<CombinedPart> parts;
-    for (KernelId id : set.members) {
-      std::optional<CombinedPart> part =
-          print_simt_part(*plan_.program, plan_.kernels[id], dialect_, heuristics_, prelude_);
-      if (part) {
-        part->kernel = id;
-        parts.push_back(std::move(*part));
-      } else {
-        add_one(id);
-      }
-    }
-    for (const CombinedLaunch& launch : plan_launches(parts)) {
-      const std::vector<KernelId> kernels = launch.kernels();
-      if (kernels.size() == 1) {
-        add_one(kernels[0]);
-        continue;
-      }
-      for (KernelId id : kernels) program_.calls[id.value].launched_with = kernels[0];
-      add(kernels[0], print_combined_simt(launch, dialect_), origins_comment(plan_, launch));
-    }
+  void add_together(const CombinedLaunch& launch) {
+    const std::vector<KernelId> kernels = launch.kernels();
+    for (KernelId id : kernels) program_.calls[id.value].launched_with = kernels[0];
+    add(kernels[0], print_combined_simt(launch, dialect_), origins_comment(plan_, launch));
   }
 
   void add(KernelId id, SimtKernel printed, const std::string& title) {

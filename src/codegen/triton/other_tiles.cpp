@@ -28,10 +28,8 @@ class Variants {
     other.warps = std::clamp(other.warps, 1, kMostWarps);
     if (elements(other) > kMostElements || elements(other) < kLeastElements) return;
     if (elements(other) < int64_t{32} * other.warps) return;
-    const bool known = to_string(other) == to_string(plan_) ||
-                       std::any_of(found_.begin(), found_.end(), [&](const TilePlan& p) {
-                         return to_string(p) == to_string(other);
-                       });
+    const bool known =
+        other == plan_ || std::find(found_.begin(), found_.end(), other) != found_.end();
     if (!known) found_.push_back(other);
   }
 

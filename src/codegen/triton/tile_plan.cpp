@@ -97,8 +97,7 @@ bool is_over_outer(const KernelReduction& r) { return r.over_outer; }
 template <class Act>
 void for_each_row_load(KernelAnalysis& analysis, const Act& act) {
   visit_postorder(analysis.all_roots(), [&](Expr e) {
-    const LoopMask loops = e.op() == ExprOp::kLoad ? analysis.depends(e) : 0;
-    if ((loops & analysis.outer_mask()) != 0 && (loops & analysis.inner_mask()) != 0) act(e);
+    if (e.op() == ExprOp::kLoad && analysis.is_of_rows(e)) act(e);
   });
 }
 

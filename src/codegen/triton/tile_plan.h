@@ -34,6 +34,8 @@ struct TilePlan {
   // tiles, and how many of these are on their way from memory at once, in Triton's count.
   int64_t rows_of_program = 0;
   int stages = 1;
+
+  bool operator==(const TilePlan&) const = default;
 };
 
 // For kernels with reductions over the outer loops.

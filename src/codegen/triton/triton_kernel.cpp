@@ -294,10 +294,7 @@ class KernelPrinter {
   void load_rows() {
     std::vector<Expr> loads;
     for (Expr load : unconditional_loads(analysis_.all_roots())) {
-      const LoopMask depends = analysis_.depends(load);
-      if (load.operands().empty() && (depends & analysis_.outer_mask()) != 0 &&
-          (depends & analysis_.inner_mask()) != 0)
-        loads.push_back(load);
+      if (load.operands().empty() && analysis_.is_of_rows(load)) loads.push_back(load);
     }
     const int64_t each = int64_t{plan_.rows} * plan_.columns / (plan_.warps * 32);
     if (loads.size() < 2 || each * static_cast<int64_t>(loads.size()) > kLoadedRegisters) return;
@@ -355,7 +352,7 @@ class KernelPrinter {
       return "";
     const auto [first, last] = reads_[load];
     if (last > stage) return "evict_last";
-    return first < stage && (depends & analysis_.outer_mask()) != 0 ? "evict_first" : "";
+    return first < stage && analysis_.is_of_rows(load) ? "evict_first" : "";
   }
 
   void find_reads() {
@@ -891,31 +888,36 @@ std::string triton_refusal(const Program& program, const Kernel& kernel) {
 
 namespace {
 
-// What is printed in the end: with online sums where rows do not stay in registers.
-std::optional<Kernel> with_fewer_passes(const Plan& plan, const Kernel& kernel,
-                                        TritonPrelude& prelude) {
-  if (!KernelPrinter(plan, kernel, prelude).reads_rows_again()) return std::nullopt;
-  return with_online_sums(kernel);
+// Calls act with the printer of the kernel and the kernel that it prints: with online sums where
+// rows do not stay in registers.
+template <class Act>
+auto print_in_few_passes(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude,
+                         bool is_part, const Act& act) {
+  KernelPrinter printer(plan, kernel, prelude, nullptr, is_part);
+  if (printer.reads_rows_again()) {
+    if (const std::optional<Kernel> online = with_online_sums(kernel)) {
+      KernelPrinter fewer(plan, *online, prelude, nullptr, is_part);
+      return act(fewer, *online);
+    }
+  }
+  return act(printer, kernel);
 }
 
 }  // namespace
 
-std::optional<CombinedPart> print_triton_part(const Plan& plan, KernelId id,
+std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& kernel,
                                               TritonPrelude& prelude) {
-  const Kernel& kernel = plan.kernels[id];
   if (product_kernel(*plan.program, kernel)) return std::nullopt;
-  const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
-  std::optional<CombinedPart> part =
-      KernelPrinter(plan, online ? *online : kernel, prelude, nullptr, true).print_part();
-  if (part) part->kernel = id;
-  return part;
+  return print_in_few_passes(
+      plan, kernel, prelude, true,
+      [](KernelPrinter& printer, const Kernel&) { return printer.print_part(); });
 }
 
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude) {
   if (product_kernel(*plan.program, kernel))
     return print_triton_product(plan, kernel, plan_product(kernel), prelude);
-  const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
-  return KernelPrinter(plan, online ? *online : kernel, prelude).print();
+  return print_in_few_passes(plan, kernel, prelude, false,
+                             [](KernelPrinter& printer, const Kernel&) { return printer.print(); });
 }
 
 std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
@@ -926,10 +928,11 @@ std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& 
       variants.push_back(print_triton_product(plan, kernel, tile, prelude));
     return variants;
   }
-  const std::optional<Kernel> online = with_fewer_passes(plan, kernel, prelude);
-  const Kernel& printed = online ? *online : kernel;
-  for (const TilePlan& tile : KernelPrinter(plan, printed, prelude).other_tiles())
-    variants.push_back(KernelPrinter(plan, printed, prelude, &tile).print());
+  print_in_few_passes(plan, kernel, prelude, false,
+                      [&](KernelPrinter& printer, const Kernel& printed) {
+                        for (const TilePlan& tile : printer.other_tiles())
+                          variants.push_back(KernelPrinter(plan, printed, prelude, &tile).print());
+                      });
   return variants;
 }
 

@@ -52,7 +52,7 @@ std::string triton_header(const TritonKernel& kernel, const TritonFunction& func
 std::string triton_refusal(const Program& program, const Kernel& kernel);
 
 // The kernel as one of several; nothing where it needs launches of its own.
-std::optional<CombinedPart> print_triton_part(const Plan& plan, KernelId kernel,
+std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& kernel,
                                               TritonPrelude& prelude);
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude);
 

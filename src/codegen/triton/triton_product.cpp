@@ -204,9 +204,7 @@ std::vector<ProductTile> other_product_tiles(const ProductTile& tile) {
                                                   {128, 64, 64, 4, 4}}};
   std::vector<ProductTile> others;
   for (const ProductTile& other : kTiles) {
-    if (other.rows != tile.rows || other.columns != tile.columns || other.warps != tile.warps ||
-        other.stages != tile.stages)
-      others.push_back(other);
+    if (other != tile) others.push_back(other);
   }
   return others;
 }

@@ -16,6 +16,8 @@ struct ProductTile {
   int factors = 64;  // at a time
   int warps = 4;
   int stages = 3;  // of loads that are on their way at once
+
+  bool operator==(const ProductTile&) const = default;
 };
 
 // The best for most sizes, and others that may be better for some.

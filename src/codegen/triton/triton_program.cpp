@@ -79,15 +79,10 @@ class ProgramPrinter {
 
   TritonProgram print() {
     program_.calls.resize(plan_.kernels.size());
-    const std::vector<const KernelSet*> sets = sets_of_kernels(plan_);
-    for (uint32_t i = 0; i < plan_.kernels.size(); ++i) {
-      const KernelId id(i);
-      if (sets[i] == nullptr) {
-        add_one(id);
-      } else if (sets[i]->members[0] == id) {
-        add_set(*sets[i]);
-      }
-    }
+    print_launches(
+        plan_, true,
+        {[this](KernelId id) { add_one(id); }, [this](KernelId id) { return print_part(id); },
+         [this](const CombinedLaunch& launch) { add_together(launch); }});
     return std::move(program_);
   }
 
@@ -97,27 +92,19 @@ class ProgramPrinter {
     add(id, id, print_triton_kernel(plan_, kernel, program_.prelude), comment(kernel));
   }
 
-  void add_set(const KernelSet& set) {
-    std::vector<CombinedPart> parts;
-    for (KernelId id : set.members) {
-      if (std::optional<CombinedPart> part = print_triton_part(plan_, id, program_.prelude)) {
-        part->identity += " " + identity_of(plan_, mutated_, part->buffers);
-        parts.push_back(std::move(*part));
-      } else {
-        add_one(id);
-      }
-    }
-    for (const CombinedLaunch& launch : plan_launches(parts)) {
-      const std::vector<KernelId> kernels = launch.kernels();
-      if (kernels.size() == 1) {
-        add_one(kernels[0]);
-        continue;
-      }
-      const size_t number = add(kernels[0], {}, print_combined_triton(*plan_.program, launch),
-                                "#" + origins_comment(plan_, launch).substr(2));
-      for (size_t i = 1; i < kernels.size(); ++i)
-        program_.calls[kernels[i].value] = {number, {}, {}, kernels[0]};
-    }
+  std::optional<CombinedPart> print_part(KernelId id) {
+    std::optional<CombinedPart> part =
+        print_triton_part(plan_, plan_.kernels[id], program_.prelude);
+    if (part) part->identity += " " + identity_of(plan_, mutated_, part->buffers);
+    return part;
+  }
+
+  void add_together(const CombinedLaunch& launch) {
+    const std::vector<KernelId> kernels = launch.kernels();
+    const size_t number = add(kernels[0], {}, print_combined_triton(*plan_.program, launch),
+                              "#" + origins_comment(plan_, launch).substr(2));
+    for (size_t i = 1; i < kernels.size(); ++i)
+      program_.calls[kernels[i].value] = {number, {}, {}, kernels[0]};
   }
 
   // What call `id` launches; `printed` is kernel `only`, or several if that is invalid.
