@@ -29,11 +29,10 @@ from torch import Tensor, nn
 
 import litz_zoo
 from litz_bench_util import (
-    Table, add_backend_argument, backend_report, backend_reset, check_backends, compiled, error_line, geomean, progress, ratio,
+    Table, add_backend_argument, backend_report, backend_reset, check_backends, compiled, error_fault, error_line, geomean, progress, ratio,
     show_ratio, show_seconds, write_json,
 )
 
-ERROR_FACTOR, ERROR_FLOOR = 2.0, 1e-7
 Built = tuple[nn.Module, tuple[Tensor, ...]]
 
 
@@ -163,9 +162,8 @@ def measure(case: GpuCase, options: argparse.Namespace) -> dict[str, Any]:
         row["error"][backend], row["fallbacks"][backend] = error, backend_report(backend).fallback_text()
         progress(f"  {backend}: first call {show_seconds(row['first'][backend])}, error {error:.2e}, fallbacks {row['fallbacks'][backend]}")
         contenders[backend] = contender
-        allowed = ERROR_FACTOR * row["error"]["eager"] + ERROR_FLOOR
-        if not error <= allowed:
-            row["failed"][backend] = f"relative error {error:.2e}, allowed {allowed:.2e}"
+        if fault := error_fault(error, row["error"]["eager"]):
+            row["failed"][backend] = fault
     torch._dynamo.reset()
     samples: dict[str, list[tuple[float, float]]] = {backend: [] for backend in contenders}
     order = list(contenders)

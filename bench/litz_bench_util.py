@@ -192,6 +192,16 @@ def geomean(values: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
+# A compiled model may be off float64 by this times what eager is, and this more.
+ERROR_FACTOR, ERROR_FLOOR = 2.0, 1e-7
+
+
+def error_fault(error: float, eager: float) -> str | None:
+    """What is wrong with a model's relative error, given eager's; None where nothing is."""
+    allowed = ERROR_FACTOR * eager + ERROR_FLOOR
+    return None if error <= allowed else f"relative error {error:.2e}, allowed {allowed:.2e}"
+
+
 def error_line(error: BaseException) -> str:
     """One line that says what went wrong."""
     text = str(error).strip().splitlines()

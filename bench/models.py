@@ -26,11 +26,9 @@ import torch
 
 import litz_zoo
 from litz_bench_util import (
-    Report, Table, add_backend_argument, backend_report, backend_reset, check_backends, compiled, error_line, geomean,
+    Report, Table, add_backend_argument, backend_report, backend_reset, check_backends, compiled, error_fault, error_line, geomean,
     interleave, progress, ratio, show_ratio, show_seconds, write_json,
 )
-
-ERROR_FACTOR, ERROR_FLOOR = 2.0, 1e-7
 
 
 def on_device(inputs: tuple[torch.Tensor, ...], device: str) -> tuple[torch.Tensor, ...]:
@@ -102,9 +100,8 @@ def measure(case: litz_zoo.ModelCase, train: bool, options: argparse.Namespace) 
             continue
         row["info"][backend] = info
         progress(f"  {backend}: first call {show_seconds(info['compile'])}, error {info['error']:.2e}")
-        allowed = ERROR_FACTOR * row["info"]["eager"]["error"] + ERROR_FLOOR
-        if not info["error"] <= allowed:
-            row["failed"][backend] = f"relative error {info['error']:.2e}, allowed {allowed:.2e}"
+        if fault := error_fault(info["error"], row["info"]["eager"]["error"]):
+            row["failed"][backend] = fault
     torch._dynamo.reset()
     for threads in options.threads:
         torch.set_num_threads(threads)

@@ -1,34 +1,22 @@
 // On the fake CUDA driver a kernel takes a microsecond for each of its programs.
 #include "driver/tune_triton.h"
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
+#include "fake_cuda_test.h"
 #include "plan_of.h"
 
 namespace litz {
 namespace {
 
-class TuneTritonTest : public ::testing::Test {
+class TuneTritonTest : public FakeCudaTest {
  protected:
   void SetUp() override {
-    library_ = dlopen(LITZ_TEST_FAKE_CUDA, RTLD_NOW);
-    ASSERT_NE(library_, nullptr) << dlerror();
-    function<void()>("fake_cuda_reset")();
-    Result<std::shared_ptr<const CudaDriver>> opened = CudaDriver::open(LITZ_TEST_FAKE_CUDA);
-    ASSERT_TRUE(opened) << opened.reason();
-    tools_.driver = *opened;
+    FakeCudaTest::SetUp();
+    tools_.driver = driver_;
     tools_.arch = "sm_90";
     tools_.seconds = 60;
     tools_.compile = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
       return images_of(program);
     };
-  }
-  void TearDown() override { dlclose(library_); }
-
-  template <class F>
-  F* function(const char* name) const {
-    return reinterpret_cast<F*>(dlsym(library_, name));
   }
 
   static std::vector<TritonImage> images_of(const TritonProgram& program) {
@@ -58,7 +46,6 @@ class TuneTritonTest : public ::testing::Test {
     return programs.is_constant() ? programs.constant() : 0;
   }
 
-  void* library_ = nullptr;
   TuningTools tools_;
   Plan plan_;
   TritonProgram program_;
@@ -153,7 +140,7 @@ TEST_F(TuneTritonTest, SaysWhatFails) {
   EXPECT_EQ(programs(), before_);
 
   tools_.device = 0;
-  function<void(const char*, int)>("fake_cuda_fail")("cuMemAlloc", 2);
+  fail("cuMemAlloc", CudaDriver::kOutOfMemory);
   tune(kAbs);
   EXPECT_NE(fault_.find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << fault_;
   EXPECT_EQ(programs(), before_);

@@ -1,13 +1,12 @@
 #include "runtime/device_modules.h"
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "fake_cuda_test.h"
 
 namespace litz {
 namespace {
@@ -25,26 +24,8 @@ size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-class DeviceModulesTest : public ::testing::Test {
+class DeviceModulesTest : public FakeCudaTest {
  protected:
-  void SetUp() override {
-    library_ = dlopen(LITZ_TEST_FAKE_CUDA, RTLD_NOW);
-    ASSERT_NE(library_, nullptr) << dlerror();
-    function<void()>("fake_cuda_reset")();
-    Result<std::shared_ptr<const CudaDriver>> opened = CudaDriver::open(LITZ_TEST_FAKE_CUDA);
-    ASSERT_TRUE(opened) << opened.reason();
-    driver_ = *opened;
-  }
-  void TearDown() override { dlclose(library_); }
-
-  template <class F>
-  F* function(const char* name) const {
-    return reinterpret_cast<F*>(dlsym(library_, name));
-  }
-  std::string log() const { return function<const char*()>("fake_cuda_log")(); }
-  void fail(const char* symbol, CudaStatus status) const {
-    function<void(const char*, int)>("fake_cuda_fail")(symbol, status);
-  }
   CudaContext context(int device) const {
     return function<void*(int)>("fake_cuda_context")(device);
   }
@@ -57,8 +38,6 @@ class DeviceModulesTest : public ::testing::Test {
     return module.launch(kernel, grid, 128, shared_bytes, arguments, stream_number(5), &message_);
   }
 
-  void* library_ = nullptr;
-  std::shared_ptr<const CudaDriver> driver_;
   std::string message_;
 };
 
