@@ -143,6 +143,33 @@ CallOutcome call_convolution(const TorchApi& api, const LitzValue* args, LitzVal
   return deliver_new(api, temporaries.device(), out, results);
 }
 
+// Of what oneDNN could do behind it nothing is asked for: its ReLU makes a NaN 0.
+CallOutcome call_packed_convolution(const TorchApi& api, const LitzValue* args, LitzValue* results,
+                                    TorchTemporaries& temporaries) {
+  if (args[0].kind != LITZ_TENSOR || args[1].kind != LITZ_TENSOR || args[7].kind != LITZ_STRING ||
+      args[8].kind != LITZ_LIST || args[8].count != 0 || args[9].kind != LITZ_STRING)
+    return CallOutcome::kNotHandled;
+  for (int list : {3, 4, 5}) {
+    if (!is_integer_list(args[list])) return CallOutcome::kNotHandled;
+  }
+  const TorchTensor input = temporaries.handle(*args[0].u.tensor);
+  const TorchTensor weight = temporaries.handle(*args[1].u.tensor);
+  if (input == nullptr || weight == nullptr) return CallOutcome::kFailed;
+  OptionalHandle bias(args[2], temporaries);
+  const std::vector<int64_t> padding = integers(args[3]);
+  const std::vector<int64_t> stride = integers(args[4]);
+  const std::vector<int64_t> dilation = integers(args[5]);
+  const auto length = [](const std::vector<int64_t>& v) { return static_cast<int64_t>(v.size()); };
+  const char* algorithm = args[9].u.s;
+  TorchTensor out = nullptr;
+  if (api.cpu_packed_convolution(input, weight, bias.get(), padding.data(), length(padding),
+                                 stride.data(), length(stride), dilation.data(), length(dilation),
+                                 args[6].u.i, args[7].u.s, nullptr, 0, &algorithm, &out) != 0) {
+    return CallOutcome::kFailed;
+  }
+  return deliver_new(api, temporaries.device(), out, results);
+}
+
 CallOutcome call_flash_attention(const TorchApi& api, const LitzValue* args, LitzValue* results,
                                  TorchTemporaries& temporaries) {
   for (int i : {0, 1, 2}) {
@@ -186,6 +213,8 @@ DirectOp find_direct_op(const TorchApi& api, int32_t device_type, std::string_vi
        call_sum_of_product<3>},
       {"aten::convolution", api.cpu_convolution != nullptr, api.cuda_convolution != nullptr,
        call_convolution},
+      {"mkldnn::_convolution_pointwise", api.cpu_packed_convolution != nullptr, false,
+       call_packed_convolution},
       {"aten::_scaled_dot_product_flash_attention_for_cpu", api.cpu_flash_attention != nullptr,
        false, call_flash_attention},
   };

@@ -1,0 +1,190 @@
+#include "passes/pack_weights.h"
+
+#include <optional>
+#include <vector>
+
+#include "graph/alias_analysis.h"
+#include "passes/channels_last.h"
+#include "passes/frozen_values.h"
+#include "passes/graph_rewriter.h"
+
+namespace litz {
+namespace {
+
+constexpr int64_t kUnit = 8;  // half floats of 16 bytes
+// A product of half floats gains from whole vectors what a kernel more costs.
+constexpr double kLeastMultiplyAdds = 1 << 28;
+
+const Argument& argument(const Node& call, std::string_view name) {
+  return call.arguments[static_cast<size_t>(call.schema->find(name))];
+}
+
+class Packer {
+ public:
+  explicit Packer(const Graph& graph)
+      : graph_(graph),
+        aliases_(graph),
+        frozen_(graph, aliases_),
+        rewriter_(graph),
+        has_packed_convolution_(graph.schemas().find(kPackedConvolution) != nullptr &&
+                                graph.schemas().find(kPackConvolution) != nullptr) {}
+
+  Graph run() {
+    for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
+      const NodeId id(i);
+      if (graph_.node(id).kind != NodeKind::kCall ||
+          !(pack_convolution(id) || turn_weight(id) || pad_weight(id)))
+        rewriter_.copy(id);
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  bool pack_convolution(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (!has_packed_convolution_ || node.schema->full_name() != "aten::convolution" ||
+        argument(node, "transposed") != Argument(false))
+      return false;
+    const Value weight = argument(node, "weight").get<Value>();
+    const Argument& bias = argument(node, "bias");
+    const TensorMeta& result = graph_.tensor({id, 0});
+    const TensorMeta& kernel = graph_.tensor(weight);
+    // Its result is channels-last, whatever its operand is.
+    if (!frozen_.depends_on_input(weight) || kernel.sizes.size() != 4 ||
+        result.sizes.size() != 4 || !is_channels_last(graph_.context(), result))
+      return false;
+    for (const Argument* operand : {&argument(node, "input"), &argument(node, "weight"), &bias}) {
+      if (operand->is_none()) continue;
+      const TensorMeta& meta = graph_.tensor(operand->get<Value>());
+      if (meta.dtype != DType::kFloat32 || meta.device != "cpu" ||
+          meta.layout != TensorLayout::kStrided)
+        return false;
+    }
+    TensorMeta packed = kernel;
+    packed.layout = TensorLayout::kOther;
+    packed.strides = contiguous_strides(graph_.context(), packed.sizes);
+    packed.offset = graph_.context().constant(0);
+    const Argument& padding = argument(node, "padding");
+    const Argument& stride = argument(node, "stride");
+    const Argument& dilation = argument(node, "dilation");
+    const Argument& groups = argument(node, "groups");
+    const Value made = rewriter_.add_call(
+        id, kPackConvolution,
+        {rewriter_.map(weight), padding, stride, dilation, groups, input_sizes(node)}, {}, packed);
+    const Value called = rewriter_.add_call(
+        id, kPackedConvolution,
+        {rewriter_.map(argument(node, "input").get<Value>()), made, rewriter_.map(bias), padding,
+         stride, dilation, groups, std::string("none"), ArgumentList{}, std::string()},
+        {}, result);
+    rewriter_.replace({id, 0}, called);
+    return true;
+  }
+
+  // For the library to choose the layout by; none where they are not known.
+  Argument input_sizes(const Node& node) const {
+    ArgumentList sizes;
+    for (Index size : graph_.tensor(argument(node, "input").get<Value>()).sizes) {
+      if (!size.is_constant()) return {};
+      sizes.emplace_back(size.constant());
+    }
+    return sizes;
+  }
+
+  // The frozen second factor of a product, where it is one.
+  std::optional<Value> frozen_factor(const Node& node) const {
+    const std::string op = node.schema->full_name();
+    if (op != "aten::mm" && op != "aten::addmm") return std::nullopt;
+    const Value factor = argument(node, "mat2").get<Value>();
+    if (!frozen_.depends_on_input(factor)) return std::nullopt;
+    return factor;
+  }
+
+  bool turn_weight(NodeId id) {
+    const Node& node = graph_.node(id);
+    const std::optional<Value> factor = frozen_factor(node);
+    if (!factor) return false;
+    const TensorMeta& meta = graph_.tensor(*factor);
+    if (meta.device != "cpu" || meta.dtype != DType::kFloat32 || !meta.strides[0].is_constant(1) ||
+        is_row_major(graph_.context(), meta))
+      return false;
+    TensorMeta turned = meta;
+    turned.strides = contiguous_strides(graph_.context(), meta.sizes);
+    turned.offset = graph_.context().constant(0);
+    const Value copy = rewriter_.add_call(id, "aten::clone", {rewriter_.map(*factor)},
+                                          {{"memory_format", MemoryFormatArg{0}}}, turned);
+    replace_factor(id, copy);
+    return true;
+  }
+
+  void replace_factor(NodeId id, Value factor) {
+    const Node& node = graph_.node(id);
+    std::vector<Argument> arguments = rewriter_.map(node.arguments);
+    arguments[static_cast<size_t>(node.schema->find("mat2"))] = factor;
+    rewriter_.copy_call(id, std::move(arguments));
+  }
+
+  // More columns of zeros, which make columns of the result that nobody reads.
+  bool pad_weight(NodeId id) {
+    const Node& node = graph_.node(id);
+    const std::optional<Value> factor = frozen_factor(node);
+    if (!factor) return false;
+    const TensorMeta& meta = graph_.tensor(*factor);
+    const TensorMeta& result = graph_.tensor({id, 0});
+    if (!meta.device.starts_with("cuda") || !is_half(meta.dtype) || aliases_.is_visible({id, 0}) ||
+        !result.sizes[0].is_constant())
+      return false;
+    const int64_t factors = meta.sizes[0].constant();
+    const int64_t columns = meta.sizes[1].constant();
+    const int64_t wide = (columns + kUnit - 1) / kUnit * kUnit;
+    if (wide == columns || factors % kUnit != 0 ||
+        static_cast<double>(result.sizes[0].constant()) * factors * columns < kLeastMultiplyAdds)
+      return false;
+    std::vector<Argument> arguments = rewriter_.map(node.arguments);
+    if (node.schema->name == "aten::addmm") {
+      const Value bias = argument(node, "self").get<Value>();
+      if (!frozen_.depends_on_input(bias) || graph_.tensor(bias).sizes.size() != 1 ||
+          !graph_.tensor(bias).sizes[0].is_constant(columns))
+        return false;
+      arguments[0] = padded(id, bias, wide);
+    }
+    arguments[static_cast<size_t>(node.schema->find("mat2"))] = padded(id, *factor, wide);
+    TensorMeta wider = result;
+    wider.sizes[1] = graph_.context().constant(wide);
+    wider.strides = contiguous_strides(graph_.context(), wider.sizes);
+    const NodeId product = rewriter_.result().add_call(
+        rewriter_.fresh_name(node.name), *node.schema, std::move(arguments),
+        {ValueMeta::of(wider)}, node.stack);
+    TensorMeta narrow = result;
+    narrow.strides = wider.strides;
+    rewriter_.replace({id, 0}, rewriter_.add_call(id, "aten::slice.Tensor",
+                                                  {Value{product, 0}, int64_t{1}, int64_t{0},
+                                                   columns, int64_t{1}},
+                                                  {}, narrow));
+    return true;
+  }
+
+  Value padded(NodeId id, Value value, int64_t columns) {
+    TensorMeta meta = graph_.tensor(value);
+    const int64_t more = columns - meta.sizes.back().constant();
+    meta.sizes.back() = graph_.context().constant(columns);
+    meta.strides = contiguous_strides(graph_.context(), meta.sizes);
+    meta.offset = graph_.context().constant(0);
+    return rewriter_.add_call(id, "aten::constant_pad_nd",
+                              {rewriter_.map(value), ArgumentList{int64_t{0}, more}, int64_t{0}},
+                              {}, meta);
+  }
+
+  const Graph& graph_;
+  const AliasAnalysis aliases_;
+  const FrozenValues frozen_;
+  GraphRewriter rewriter_;
+  const bool has_packed_convolution_;
+};
+
+}  // namespace
+
+Graph pack_weights(const Graph& graph) {
+  return has_frozen_inputs(graph) ? Packer(graph).run() : graph;
+}
+
+}  // namespace litz
