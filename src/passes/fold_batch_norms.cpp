@@ -207,7 +207,7 @@ class Folder {
   // ---- the new layer ----
 
   void add_layer(const Layer& layer) {
-    at_ = layer.steps.back();
+    at_ = layer.id;
     channels_ = layer.channels;
     device_ = graph_.tensor(layer.weight).device;
     Affine affine;
@@ -231,7 +231,6 @@ class Folder {
     }
     const bool is_mm = node.schema->name == "aten::mm";
     const Value left = rewriter_.map(argument(node, is_mm ? "self" : "mat1").get<Value>());
-    at_ = layer.id;
     if (bias.is_none()) return add("aten::mm", {left, weight}, {}, meta);
     return add("aten::addmm", {bias, left, weight}, {}, meta);
   }

@@ -11,6 +11,12 @@
 namespace litz {
 namespace {
 
+// Rows of a product on a CPU for which MKL computes faster with columns that lie next to each other:
+// 16 rows by 1024 x 1024 take 0.87 of the time, 64 rows by 1024 x 4096 take 0.91. With more rows
+// the copies that it makes are little of the work, and with one row it is slower.
+constexpr int64_t kFewestTurnedRows = 8;
+constexpr int64_t kMostTurnedRows = 64;
+
 constexpr int64_t kUnit = 8;  // half floats of 16 bytes
 // A product of half floats gains from whole vectors what a kernel more costs.
 constexpr double kLeastMultiplyAdds = 1 << 28;
@@ -104,6 +110,10 @@ class Packer {
     const std::optional<Value> factor = frozen_factor(node);
     if (!factor) return false;
     const TensorMeta& meta = graph_.tensor(*factor);
+    const Index rows = graph_.tensor({id, 0}).sizes[0];
+    if (!rows.is_constant() || rows.constant() < kFewestTurnedRows ||
+        rows.constant() > kMostTurnedRows)
+      return false;
     if (meta.device != "cpu" || meta.dtype != DType::kFloat32 || !meta.strides[0].is_constant(1) ||
         is_row_major(graph_.context(), meta))
       return false;

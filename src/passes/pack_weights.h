@@ -12,8 +12,8 @@ inline constexpr std::string_view kPackedConvolution = "mkldnn::_convolution_poi
 inline constexpr std::string_view kPackConvolution = "mkldnn::_reorder_convolution_weight";
 
 // On a CPU: gives oneDNN frozen weights of channels-last convolutions in the layout that it would
-// otherwise copy them to in each call, and the library's matrix products frozen weights whose
-// columns lie next to each other. On a GPU: pads frozen weights of half floats to whole vectors,
+// otherwise copy them to in each call, and products of few rows frozen weights whose columns
+// lie next to each other. On a GPU: pads frozen weights of half floats to whole vectors,
 // where lowering would do that in each call (lowering/padded_products.cpp).
 Graph pack_weights(const Graph& graph);
 
