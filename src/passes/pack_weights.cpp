@@ -20,6 +20,7 @@ constexpr int64_t kMostTurnedRows = 64;
 constexpr int64_t kUnit = 8;  // half floats of 16 bytes
 // A product of half floats gains from whole vectors what a kernel more costs.
 constexpr double kLeastMultiplyAdds = 1 << 28;
+constexpr int64_t kFewestFactors = 128;  // and here a copy of the result
 
 const Argument& argument(const Node& call, std::string_view name) {
   return call.arguments[static_cast<size_t>(call.schema->find(name))];
@@ -140,13 +141,13 @@ class Packer {
     if (!factor) return false;
     const TensorMeta& meta = graph_.tensor(*factor);
     const TensorMeta& result = graph_.tensor({id, 0});
-    if (!meta.device.starts_with("cuda") || !is_half(meta.dtype) || aliases_.is_visible({id, 0}) ||
+    if (!meta.device.starts_with("cuda") || !is_half(meta.dtype) || aliases_.is_written({id, 0}) ||
         !result.sizes[0].is_constant())
       return false;
     const int64_t factors = meta.sizes[0].constant();
     const int64_t columns = meta.sizes[1].constant();
     const int64_t wide = (columns + kUnit - 1) / kUnit * kUnit;
-    if (wide == columns || factors % kUnit != 0 ||
+    if (wide == columns || factors % kUnit != 0 || factors < kFewestFactors ||
         static_cast<double>(result.sizes[0].constant()) * factors * columns < kLeastMultiplyAdds)
       return false;
     std::vector<Argument> arguments = rewriter_.map(node.arguments);
@@ -166,10 +167,15 @@ class Packer {
         {ValueMeta::of(wider)}, node.stack);
     TensorMeta narrow = result;
     narrow.strides = wider.strides;
-    rewriter_.replace({id, 0}, rewriter_.add_call(id, "aten::slice.Tensor",
-                                                  {Value{product, 0}, int64_t{1}, int64_t{0},
-                                                   columns, int64_t{1}},
-                                                  {}, narrow));
+    Value columns_of_result =
+        rewriter_.add_call(id, "aten::slice.Tensor",
+                           {Value{product, 0}, int64_t{1}, int64_t{0}, columns, int64_t{1}}, {},
+                           narrow);
+    // The caller gets eager's strides. The copy takes less than what is saved.
+    if (aliases_.is_visible({id, 0}))
+      columns_of_result = rewriter_.add_call(id, "aten::clone", {columns_of_result},
+                                             {{"memory_format", MemoryFormatArg{0}}}, result);
+    rewriter_.replace({id, 0}, columns_of_result);
     return true;
   }
 
