@@ -13,7 +13,12 @@ from torch import Tensor, nn
 
 litz = pytest.importorskip("litz", reason="the litz package is not built")
 
-from litz import freezing, graph_compiler  # noqa: E402
+from device_graphs import with_cuda  # noqa: E402, F401
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+from litz import driver, freezing, graph_compiler  # noqa: E402
+from litz.fx_reader import read_graph  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -384,3 +389,37 @@ def test_no_warnings_and_memory_goes() -> None:
     del compiled
     torch._dynamo.reset()
     assert counts() == []
+
+
+def on_device(function: Callable[..., Any], weights: int, sizes: list[tuple[int, ...]], **options: Any) -> tuple[Any, ...]:
+    """What a graph of CUDA tensors is split into, whose last inputs are frozen."""
+    with FakeTensorMode() as mode:
+        inputs = [torch.empty(size, device="cuda:0", dtype=torch.bfloat16) for size in sizes]
+    with mode:
+        gm = make_fx(lambda *args: (function(*args),), tracing_mode="fake")(*inputs)
+    positions = range(len(sizes))[-weights:]
+    builder, _ = read_graph(gm, frozen=positions)
+    split = freezing.freeze(builder, {"cache": False, "verify": True, **options}, len(sizes), pytest.fail)
+    assert split is not None
+    return split, driver.compile_graph(split.rest, split.options)
+
+
+def test_padding_on_a_device_is_frozen(with_cuda: None) -> None:
+    split, result = on_device(
+        lambda x, w, b: F.linear(x, w, b).float().softmax(-1), 2, [(512, 768), (50257, 768), (50257,)])
+    text = str(split.rest)
+    assert "bf16[768, 50264]" in text and "bf16[50257, 768]" not in text
+    # Nothing is padded in a call.
+    assert len(result.info["kernels"]) == 1
+
+
+def test_batch_norms_on_a_device_are_folded(with_cuda: None) -> None:
+    def block(x: Tensor, w: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, var: Tensor) -> Tensor:
+        return F.batch_norm(F.conv2d(x, w), mean, var, gamma, beta).relu().mean((2, 3))
+
+    sizes = [(32, 64, 56, 56), (64, 64, 3, 3), (64,), (64,), (64,), (64,)]
+    split, _ = on_device(block, 5, sizes)
+    text = str(split.rest)
+    assert "batch_norm" not in text
+    # The weight comes channels-last, as the convolution takes it.
+    assert "bf16[64, 64, 3, 3]{576, 1, 192, 64}" in text
