@@ -173,8 +173,8 @@ void CompiledGraph::freeze(nb::object compute, std::vector<uint32_t> frozen,
                            const nb::list& sources, size_t count) {
   std::vector<FrozenInputs::Source> read;
   for (nb::handle source : sources) {
-    read.push_back({nb::cast<bool>(source[0]), nb::cast<bool>(source[1]),
-                    nb::cast<uint32_t>(source[2])});
+    read.push_back(
+        {nb::cast<bool>(source[0]), nb::cast<bool>(source[1]), nb::cast<uint32_t>(source[2])});
   }
   if (read.size() != static_cast<size_t>(table().num_inputs))
     throw InternalError("a frozen graph has other inputs than were compiled");

@@ -182,8 +182,7 @@ void bind_compiler(nb::module_& m) {
       "cached_graphs",
       [](const nb::dict& given) {
         nb::list graphs;
-        for (const CachedGraph& g :
-             cached_graphs(options_from_python(given)))
+        for (const CachedGraph& g : cached_graphs(options_from_python(given)))
           graphs.append(nb::make_tuple(g.digest, g.dialect, g.bytes, g.last_used_ns, g.graph));
         return graphs;
       },
@@ -192,8 +191,7 @@ void bind_compiler(nb::module_& m) {
   m.def(
       "clear_cached_graphs",
       [](const nb::dict& given, const std::string& dialect) {
-        return clear_cached_graphs(options_from_python(given),
-                                   dialect);
+        return clear_cached_graphs(options_from_python(given), dialect);
       },
       nb::arg("options"), nb::arg("dialect") = "", "How many graphs were removed.");
   m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
@@ -209,8 +207,7 @@ void bind_compiler(nb::module_& m) {
       nb::arg("options"), nb::arg("name"),
       "The value of one option as text: what is given, in the environment, or the default.");
   m.def(
-      "check_options",
-      [](const nb::dict& given) { options_from_python(given); },
+      "check_options", [](const nb::dict& given) { options_from_python(given); },
       nb::arg("options"), "Raises LitzUserError for a name or a value that is not valid.");
 }
 

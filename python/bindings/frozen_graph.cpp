@@ -10,8 +10,8 @@
 #include "bindings.h"
 #include "driver/environment.h"
 #include "driver/freeze_graph.h"
-#include "graph_builder.h"
 #include "graph/value_map.h"
+#include "graph_builder.h"
 #include "options_from_python.h"
 #include "support/error.h"
 #include "torch_door.h"
@@ -43,8 +43,8 @@ class CallList {
         throw InternalError("a front end that has no constants got one: " + node.name);
       nb::list arguments;
       for (const Argument& argument : node.arguments) arguments.append(to_python(argument));
-      calls.append(nb::make_tuple(node.schema->name, node.schema->overload, arguments,
-                                  node.outputs.size()));
+      calls.append(
+          nb::make_tuple(node.schema->name, node.schema->overload, arguments, node.outputs.size()));
     }
     return calls;
   }
@@ -131,8 +131,8 @@ nb::object freeze(GraphBuilder& builder, const nb::dict& given,
   for (size_t i = 0; i < split.rest_inputs.size(); ++i) {
     const ValueMeta& meta = split.rest.node(split.rest.inputs()[i]).outputs[0];
     const bool is_opaque = meta.is_tensor() && meta.tensor.layout != TensorLayout::kStrided;
-    sources.append(nb::make_tuple(split.rest_inputs[i].is_computed, is_opaque,
-                                  split.rest_inputs[i].position));
+    sources.append(
+        nb::make_tuple(split.rest_inputs[i].is_computed, is_opaque, split.rest_inputs[i].position));
   }
   auto rest = std::make_unique<GraphBuilder>(std::move(split.rest), builder.device());
   return nb::make_tuple(calls, list.outputs(), split.frozen_inputs,

@@ -91,9 +91,8 @@ nb::object FrozenInputs::values_for(std::span<PyObject* const> given) {
 void FrozenInputs::make_room(std::span<PyObject* const> given) {
   const auto is_over = [&](const std::shared_ptr<const Set>& set) {
     return is_for(*set, given) ||
-           std::any_of(set->stamps.begin(), set->stamps.end(), [](const Stamp& stamp) {
-             return referent(stamp.reference) == Py_None;
-           });
+           std::any_of(set->stamps.begin(), set->stamps.end(),
+                       [](const Stamp& stamp) { return referent(stamp.reference) == Py_None; });
   };
   std::vector<std::shared_ptr<const Set>> kept;
   for (const auto& set : sets_) {
@@ -121,8 +120,8 @@ nb::object FrozenInputs::compute(std::span<PyObject* const> given) {
     for (uint32_t position : frozen_) set->stamps.push_back(stamp_of(given[position]));
   }
   nb::object values = compute_(tensors);
-  const size_t wanted = static_cast<size_t>(
-      std::count_if(sources_.begin(), sources_.end(), [](const Source& s) { return s.is_computed; }));
+  const size_t wanted = static_cast<size_t>(std::count_if(
+      sources_.begin(), sources_.end(), [](const Source& s) { return s.is_computed; }));
   if (!PyTuple_Check(values.ptr()) || static_cast<size_t>(PyTuple_GET_SIZE(values.ptr())) != wanted)
     throw InternalError("what was computed of frozen inputs is not as many tensors as asked for");
   set->values = values;

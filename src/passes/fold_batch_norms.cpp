@@ -32,7 +32,7 @@ bool is_number(const Argument& argument) {
 struct Layer {
   NodeId id;
   Value weight;
-  Argument bias;  // a value or none
+  Argument bias;                  // a value or none
   size_t channel_dim = 0;         // of the weight; of one that is grouped and transposed see below
   int64_t transposed_groups = 1;  // channels are in this many groups along dimension 0, too
   int64_t channels = 0;
@@ -173,7 +173,8 @@ class Folder {
       if (argument(node, "input") != Argument(value)) return false;
       for (const char* name : {"weight", "bias", "running_mean", "running_var"}) {
         const Argument& vector = argument(node, name);
-        const bool may_miss = std::string_view(name) == "weight" || name == std::string_view("bias");
+        const bool may_miss =
+            std::string_view(name) == "weight" || name == std::string_view("bias");
         if (!(may_miss && vector.is_none()) && !is_of_channels(vector, 1, layer)) return false;
       }
       return true;
@@ -184,8 +185,7 @@ class Folder {
     const bool is_first = argument(node, "self") == Argument(value);
     if (!is_first && !commutes) return false;
     const Argument& other = argument(node, is_first ? "other" : "self");
-    return is_number(other) ||
-           is_of_channels(other, graph_.tensor(value).sizes.size() - 1, layer);
+    return is_number(other) || is_of_channels(other, graph_.tensor(value).sizes.size() - 1, layer);
   }
 
   // A frozen value with an element for each channel, or one for all; `from_right` is the place of
@@ -241,8 +241,8 @@ class Folder {
     if (op == kBatchNorm) {
       const Value variance = vector(argument(node, "running_var"));
       const Value mean = vector(argument(node, "running_mean"));
-      Value scale = compute("aten::rsqrt", {compute("aten::add.Tensor",
-                                                    {variance, argument(node, "eps")})});
+      Value scale =
+          compute("aten::rsqrt", {compute("aten::add.Tensor", {variance, argument(node, "eps")})});
       if (argument(node, "weight").is_value())
         scale = compute("aten::mul.Tensor", {scale, vector(argument(node, "weight"))});
       add_to(affine, compute("aten::neg", {mean}));
@@ -303,8 +303,7 @@ class Folder {
     laid_out.offset = graph_.context().constant(0);
     laid_out.dtype = wide;
     Value weight = rewriter_.map(layer.weight);
-    if (meta.dtype != wide)
-      weight = add("aten::_to_copy", {weight}, {{"dtype", wide}}, laid_out);
+    if (meta.dtype != wide) weight = add("aten::_to_copy", {weight}, {{"dtype", wide}}, laid_out);
     weight = add("aten::mul.Tensor", {weight, scale}, {}, laid_out);
     laid_out.dtype = meta.dtype;
     return meta.dtype == wide ? weight
@@ -332,8 +331,8 @@ class Folder {
     if (meta.sizes.size() != 1) result = reshaped(result, {elements});
     result = cast(result, DType::kFloat64);
     if (elements == channels_) return result;
-    result = add("aten::expand", {result, list({channels_})}, {},
-                 meta_of(DType::kFloat64, {channels_}));
+    result =
+        add("aten::expand", {result, list({channels_})}, {}, meta_of(DType::kFloat64, {channels_}));
     return add("aten::clone", {result}, {{"memory_format", MemoryFormatArg{0}}}, full);
   }
 

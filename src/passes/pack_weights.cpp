@@ -11,9 +11,9 @@
 namespace litz {
 namespace {
 
-// Rows of a product on a CPU for which MKL computes faster with columns that lie next to each other:
-// 16 rows by 1024 x 1024 take 0.87 of the time, 64 rows by 1024 x 4096 take 0.91. With more rows
-// the copies that it makes are little of the work, and with one row it is slower.
+// Rows of a product on a CPU for which MKL computes faster with columns that lie next to each
+// other: 16 rows by 1024 x 1024 take 0.87 of the time, 64 rows by 1024 x 4096 take 0.91. With more
+// rows the copies that it makes are little of the work, and with one row it is slower.
 constexpr int64_t kFewestTurnedRows = 8;
 constexpr int64_t kMostTurnedRows = 64;
 
@@ -57,8 +57,8 @@ class Packer {
     const TensorMeta& result = graph_.tensor({id, 0});
     const TensorMeta& kernel = graph_.tensor(weight);
     // Its result is channels-last, whatever its operand is.
-    if (!frozen_.depends_on_input(weight) || kernel.sizes.size() != 4 ||
-        result.sizes.size() != 4 || !is_channels_last(graph_.context(), result))
+    if (!frozen_.depends_on_input(weight) || kernel.sizes.size() != 4 || result.sizes.size() != 4 ||
+        !is_channels_last(graph_.context(), result))
       return false;
     for (const Argument* operand : {&argument(node, "input"), &argument(node, "weight"), &bias}) {
       if (operand->is_none()) continue;
@@ -162,15 +162,14 @@ class Packer {
     TensorMeta wider = result;
     wider.sizes[1] = graph_.context().constant(wide);
     wider.strides = contiguous_strides(graph_.context(), wider.sizes);
-    const NodeId product = rewriter_.result().add_call(
-        rewriter_.fresh_name(node.name), *node.schema, std::move(arguments),
-        {ValueMeta::of(wider)}, node.stack);
+    const NodeId product =
+        rewriter_.result().add_call(rewriter_.fresh_name(node.name), *node.schema,
+                                    std::move(arguments), {ValueMeta::of(wider)}, node.stack);
     TensorMeta narrow = result;
     narrow.strides = wider.strides;
-    Value columns_of_result =
-        rewriter_.add_call(id, "aten::slice.Tensor",
-                           {Value{product, 0}, int64_t{1}, int64_t{0}, columns, int64_t{1}}, {},
-                           narrow);
+    Value columns_of_result = rewriter_.add_call(
+        id, "aten::slice.Tensor", {Value{product, 0}, int64_t{1}, int64_t{0}, columns, int64_t{1}},
+        {}, narrow);
     // The caller gets eager's strides. The copy takes less than what is saved.
     if (aliases_.is_visible({id, 0}))
       columns_of_result = rewriter_.add_call(id, "aten::clone", {columns_of_result},
