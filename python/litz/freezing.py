@@ -55,6 +55,10 @@ class FrozenCalls:
         self._last_uses = _last_uses(self._calls, outputs, num_inputs)
         self._warn = warn
 
+    def __len__(self) -> int:
+        """How many tensors they compute."""
+        return len(self._outputs)
+
     def may_be_kept(self, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether writes to the inputs can be noticed later."""
         if not any(tensor.is_inference() for tensor in inputs):

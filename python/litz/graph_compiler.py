@@ -75,6 +75,7 @@ def _compile(
         split = freezing.freeze(builder, options, len(example_inputs) + len(captured), warn_once)
     if split is not None:
         builder, options = split.rest, split.options
+    frozen_at = time.perf_counter()
     backend, note = _backend_for(builder, options)
     result = driver.compile_graph(builder, options, backend)
     compiled = time.perf_counter()
@@ -106,8 +107,11 @@ def _compile(
     loaded = time.perf_counter()
     timings = {"read": read - start, "load": loaded - compiled}
     if not result.info.get("timings"):
-        timings["compile"] = compiled - read
+        timings["compile"] = compiled - frozen_at
     info = dict(result.info)
+    if split is not None:
+        timings["freeze"] = frozen_at - read
+        info["constants"] = len(split.compute)
     if note or device_note:
         info["device_note"] = note or device_note
     recorder.add(lambda number: GraphReport.from_info(number, kind, info, timings))

@@ -147,6 +147,7 @@ def test_convolutions_have_packed_weights(tmp_path: pathlib.Path) -> None:
     expect(compiled, model, torch.randn(2, 3, 8, 8))
     assert rest_of(tmp_path).count("= mkldnn::_convolution_pointwise(") == 2
     assert not litz.report().fallbacks
+    assert "constants, computed once" in str(litz.report().graphs[0])
     with torch.backends.mkldnn.flags(enabled=False):
         torch._dynamo.reset()
         compiled = frozen(model, trace=str(tmp_path / "without"), layout_optimization="on")
