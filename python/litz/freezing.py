@@ -18,7 +18,12 @@ from torch import fx
 from litz import _core, device_backends
 from litz.library_ops import describe_op
 
-PACKING = ("mkldnn::_convolution_pointwise", "mkldnn::_reorder_convolution_weight")
+PACKING = (
+    "mkldnn::_convolution_pointwise",
+    "mkldnn::_convolution_transpose_pointwise",
+    "mkldnn::_reorder_convolution_weight",
+    "mkldnn::_reorder_convolution_transpose_weight",
+)
 
 _frozen_graphs: weakref.WeakSet[_core.CompiledGraph] = weakref.WeakSet()
 

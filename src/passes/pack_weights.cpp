@@ -29,12 +29,7 @@ const Argument& argument(const Node& call, std::string_view name) {
 class Packer {
  public:
   explicit Packer(const Graph& graph)
-      : graph_(graph),
-        aliases_(graph),
-        frozen_(graph, aliases_),
-        rewriter_(graph),
-        has_packed_convolution_(graph.schemas().find(kPackedConvolution) != nullptr &&
-                                graph.schemas().find(kPackConvolution) != nullptr) {}
+      : graph_(graph), aliases_(graph), frozen_(graph, aliases_), rewriter_(graph) {}
 
   Graph run() {
     for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
@@ -47,11 +42,21 @@ class Packer {
   }
 
  private:
+  // The ops for the call; nullptr where there are none.
+  const PackedConvolution* packed_form(const Node& node) const {
+    if (node.schema->full_name() != "aten::convolution") return nullptr;
+    for (const PackedConvolution& form : kPackedConvolutions) {
+      if (argument(node, "transposed") == Argument(form.transposed) &&
+          graph_.schemas().find(form.op) != nullptr && graph_.schemas().find(form.pack) != nullptr)
+        return &form;
+    }
+    return nullptr;
+  }
+
   bool pack_convolution(NodeId id) {
     const Node& node = graph_.node(id);
-    if (!has_packed_convolution_ || node.schema->full_name() != "aten::convolution" ||
-        argument(node, "transposed") != Argument(false))
-      return false;
+    const PackedConvolution* form = packed_form(node);
+    if (form == nullptr) return false;
     const Value weight = argument(node, "weight").get<Value>();
     const Argument& bias = argument(node, "bias");
     const TensorMeta& result = graph_.tensor({id, 0});
@@ -71,18 +76,23 @@ class Packer {
     packed.layout = TensorLayout::kOther;
     packed.strides = contiguous_strides(graph_.context(), packed.sizes);
     packed.offset = graph_.context().constant(0);
-    const Argument& padding = argument(node, "padding");
-    const Argument& stride = argument(node, "stride");
-    const Argument& dilation = argument(node, "dilation");
-    const Argument& groups = argument(node, "groups");
-    const Value made = rewriter_.add_call(
-        id, kPackConvolution,
-        {rewriter_.map(weight), padding, stride, dilation, groups, input_sizes(node)}, {}, packed);
-    const Value called = rewriter_.add_call(
-        id, kPackedConvolution,
-        {rewriter_.map(argument(node, "input").get<Value>()), made, rewriter_.map(bias), padding,
-         stride, dilation, groups, std::string("none"), ArgumentList{}, std::string()},
-        {}, result);
+    std::vector<Argument> geometry = {argument(node, "padding")};
+    if (form->transposed) geometry.push_back(argument(node, "output_padding"));
+    for (const char* name : {"stride", "dilation", "groups"})
+      geometry.push_back(argument(node, name));
+
+    std::vector<Argument> packing = {rewriter_.map(weight)};
+    packing.insert(packing.end(), geometry.begin(), geometry.end());
+    packing.push_back(input_sizes(node));
+    const Value made = rewriter_.add_call(id, form->pack, std::move(packing), {}, packed);
+
+    std::vector<Argument> calling = {rewriter_.map(argument(node, "input")), made,
+                                     rewriter_.map(bias)};
+    calling.insert(calling.end(), geometry.begin(), geometry.end());
+    for (Argument nothing :
+         {Argument(std::string("none")), Argument(ArgumentList{}), Argument(std::string())})
+      calling.push_back(std::move(nothing));
+    const Value called = rewriter_.add_call(id, form->op, std::move(calling), {}, result);
     rewriter_.replace({id, 0}, called);
     return true;
   }
@@ -193,7 +203,6 @@ class Packer {
   const AliasAnalysis aliases_;
   const FrozenValues frozen_;
   GraphRewriter rewriter_;
-  const bool has_packed_convolution_;
 };
 
 }  // namespace

@@ -6,10 +6,18 @@
 
 namespace litz {
 
-// The library op that convolves with a packed weight, and the one that packs it. The pass takes
-// them where a front end has declared their schemas, which is where its library has them.
-inline constexpr std::string_view kPackedConvolution = "mkldnn::_convolution_pointwise";
-inline constexpr std::string_view kPackConvolution = "mkldnn::_reorder_convolution_weight";
+// Library ops that convolve with a packed weight, and those that pack it. The pass takes them where
+// a front end has declared their schemas, which is where its library has them.
+struct PackedConvolution {
+  bool transposed;
+  std::string_view op;
+  std::string_view pack;
+};
+inline constexpr PackedConvolution kPackedConvolutions[] = {
+    {false, "mkldnn::_convolution_pointwise", "mkldnn::_reorder_convolution_weight"},
+    {true, "mkldnn::_convolution_transpose_pointwise",
+     "mkldnn::_reorder_convolution_transpose_weight"},
+};
 
 // On a CPU: gives oneDNN frozen weights of channels-last convolutions in the layout that it would
 // otherwise copy them to in each call, and products of few rows frozen weights whose columns

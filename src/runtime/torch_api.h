@@ -38,6 +38,13 @@ using TorchPacked = TorchStatus(TorchTensor input, TorchTensor weight, TorchTens
                                 const int64_t* dilation, int64_t, int64_t groups,
                                 const char* operation, const double** numbers, int64_t,
                                 const char** algorithm, TorchTensor*);
+using TorchPackedTransposed = TorchStatus(TorchTensor input, TorchTensor weight, TorchTensor* bias,
+                                          const int64_t* padding, int64_t,
+                                          const int64_t* output_padding, int64_t,
+                                          const int64_t* stride, int64_t, const int64_t* dilation,
+                                          int64_t, int64_t groups, const char* operation,
+                                          const double** numbers, int64_t, const char** algorithm,
+                                          TorchTensor*);
 
 // The CPU has no index; with one, torch_from_blob finds the memory on another device.
 inline constexpr int32_t kNoDeviceIndex = -1;
@@ -100,6 +107,8 @@ inline constexpr int32_t kNoDeviceIndex = -1;
   X(cpu_baddbmm_out, aoti_torch_cpu_baddbmm_out, TorchScaledSum)                                \
   X(cpu_convolution, aoti_torch_cpu_convolution, TorchConvolution)                              \
   X(cpu_packed_convolution, aoti_torch_cpu_mkldnn__convolution_pointwise, TorchPacked)          \
+  X(cpu_packed_transposed, aoti_torch_cpu_mkldnn__convolution_transpose_pointwise,              \
+    TorchPackedTransposed)                                                                      \
   X(cpu_flash_attention, aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu,            \
     TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, double dropout,          \
                 int32_t is_causal, TorchTensor* mask, double* scale, TorchTensor*, TorchTensor*))

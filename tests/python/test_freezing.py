@@ -77,8 +77,9 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(("name", "dtype"), [
+    *((name, torch.float32) for name in LAYERS),
+    *((name, dtype) for name in ("conv2d", "transposed, grouped", "linear") for dtype in (torch.float64, torch.bfloat16))])
 def test_batch_norms_are_folded(name: str, dtype: torch.dtype, tmp_path: pathlib.Path) -> None:
     make, sizes = LAYERS[name]
     model = with_statistics(nn.Sequential(*make(), nn.ReLU())).to(dtype)
@@ -93,6 +94,27 @@ def test_batch_norms_are_folded(name: str, dtype: torch.dtype, tmp_path: pathlib
     assert result.stride() == model(x).stride()
     assert "batch_norm" not in rest_of(tmp_path)
     assert len(counts()) == 1
+
+
+@pytest.mark.parametrize(("options", "channels_last"), [
+    ({"groups": 2}, False), ({"groups": 8}, True), ({"stride": 2, "padding": 1}, False),
+    ({"dilation": 2, "bias": False}, True), ({"stride": 3, "output_padding": 2, "groups": 2}, False)], ids=str)
+def test_packed_convolutions(options: dict[str, Any], channels_last: bool, tmp_path: pathlib.Path) -> None:
+    kind = nn.ConvTranspose2d if "output_padding" in options else nn.Conv2d
+    other = nn.Conv2d if "output_padding" in options else nn.ConvTranspose2d
+    more = {name: value for name, value in options.items() if name != "output_padding"}
+    model = nn.Sequential(kind(8, 16, 3, **options), nn.ReLU(), other(16, 8, 3, **more), nn.Sigmoid()).eval()
+    x = torch.randn(2, 8, 13, 12)
+    if channels_last:
+        x, model = x.to(memory_format=torch.channels_last), model.to(memory_format=torch.channels_last)
+    compiled = frozen(model, layout_optimization="on", trace=str(tmp_path))
+    result = compiled(x)
+    torch.testing.assert_close(result, model(x), rtol=1e-5, atol=1e-5)
+    assert result.stride() == model(x).stride()
+    rest = rest_of(tmp_path)
+    assert "aten::convolution" not in rest
+    x.fill_(float("nan"))
+    assert compiled(x).isnan().all()
 
 
 def test_factors_and_terms_of_channels_are_folded(tmp_path: pathlib.Path) -> None:
