@@ -229,8 +229,25 @@ class KernelPrinter {
       body_.out().line(words_.local + (dtype == DType::kBool ? "bool" : prelude_.type(dtype, 1)) +
                        " " + tiles.back() + "[" + edge + "][" + edge + " + 1];");
     }
+    // Other loads are on their way before the block waits for the squares.
+    std::vector<Expr> ahead;
+    visit_postorder(analysis_.outer_roots(), [&](Expr e) {
+      if (e.op() == ExprOp::kLoad && e.operands().empty() && ahead.size() < kLoadsAhead &&
+          std::find(loads.begin(), loads.end(), e) == loads.end())
+        ahead.push_back(e);
+    });
+    const std::string turns = text(kTurnedEdge * kTurnedEdge / plan_.threads());
+    std::vector<std::string> values;
+    for (Expr load : ahead) {
+      const DType dtype = register_dtype(load.dtype());
+      values.push_back(body_.fresh("ahead"));
+      body_.out().line((dtype == DType::kBool ? "bool" : prelude_.type(dtype, 1)) + " " +
+                       values.back() + "[" + turns + "];");
+    }
     const auto print_rows = [&](const std::string& u, const std::string& v, const auto& act) {
       body_.push_scope(CppBody::kNoLoop, "");
+      body_.out().line("const i32 j = (i32)" + words_.thread + " / " + edge + " + t * " + step +
+                       ";");
       body_.out().line("const " + position_ + " u = top + " + u + ";");
       body_.out().line("const " + position_ + " v = left + " + v + ";");
       body_.push_scope(along, "u");
@@ -238,16 +255,22 @@ class KernelPrinter {
       act();
       body_.pop_scope("");
       body_.pop_scope("if (u < " + height + " && v < " + width + ")");
-      body_.pop_scope("for (i32 j = (i32)" + words_.thread + " / " + edge + "; j < " + edge +
-                      "; j += " + step + ")");
+      body_.pop_scope("_Pragma(\"unroll\") for (i32 t = 0; t < " + turns + "; ++t)");
     };
     print_rows("x", "j", [&] {
       for (size_t i = 0; i < loads.size(); ++i)
         body_.out().line(tiles[i] + "[j][x] = " + body_.scalar(loads[i]) + ";");
     });
+    if (!ahead.empty()) {
+      print_rows("j", "x", [&] {
+        for (size_t i = 0; i < ahead.size(); ++i)
+          body_.out().line(values[i] + "[t] = " + body_.scalar(ahead[i]) + ";");
+      });
+    }
     body_.out().line(words_.barrier);
     print_rows("j", "x", [&] {
       for (size_t i = 0; i < loads.size(); ++i) body_.define_scalar(loads[i], tiles[i] + "[x][j]");
+      for (size_t i = 0; i < ahead.size(); ++i) body_.define_scalar(ahead[i], values[i] + "[t]");
       body_.store_outer();
     });
     unbind(around);
@@ -324,16 +347,27 @@ class KernelPrinter {
     }
   }
 
-  // One block for each row.
+  // A thread for each row adds up few parts, a block many.
+  bool has_few_parts() const { return plan_.splits <= kFewParts; }
+
   void print_finish() {
     const ThreadPlan first = plan_;
+    const bool alone = has_few_parts();
     plan_.columns = false;
-    plan_.group = finish_threads_;
+    plan_.group = alone ? 1 : finish_threads_;
     plan_.groups = 1;
     IndentedBuffer& out = body_.out();
-    out.line("const " + position_ + " it = (" + position_ + ")" + words_.block[0] + ";");
-    if (!shuffles()) out.line("const i32 member = (i32)" + words_.thread + ";");
-    for (const Accumulator& total : totals_) declare_shared(total);
+    out.line(
+        "const " + position_ + " it = (" + position_ + ")" + words_.block[0] +
+        (alone ? " * " + text(finish_threads_) + " + (" + position_ + ")" + words_.thread : "") +
+        ";");
+    if (alone) {
+      out.line("if (it >= " + total_ + ") return;");
+    } else if (!shuffles())
+      out.line("const i32 member = (i32)" + words_.thread + ";");
+    if (!alone) {
+      for (const Accumulator& total : totals_) declare_shared(total);
+    }
     declare_partials();
     std::vector<Accumulator*> totals;
     for (Accumulator& total : totals_) {
@@ -349,9 +383,9 @@ class KernelPrinter {
                          parts[i].second + "[(i64)part * " + text(rows()) + " + it];");
       total.merge(body_, "_t", "_o");
     }
-    body_.pop_scope("for (i32 part = (i32)" + words_.thread + "; part < " + text(first.splits) +
-                    "; part += " + text(finish_threads_) + ")");
-    combine_rows(totals);
+    body_.pop_scope("for (i32 part = " + (alone ? "0" : "(i32)" + words_.thread) + "; part < " +
+                    text(first.splits) + "; part += " + text(plan_.group) + ")");
+    if (!alone) combine_rows(totals);
     settle_online_sums(0);
     decode(outer_, "it", 1);
     bind(outer_);
@@ -359,7 +393,7 @@ class KernelPrinter {
       body_.define_reduced(total.number(), total.total_name("_t"), false);
     body_.push_scope(CppBody::kNoLoop, "");
     body_.store_outer();
-    body_.pop_scope("if (" + words_.thread + " == 0)");
+    body_.pop_scope(alone ? std::string(CppBody::kBlock) : "if (" + words_.thread + " == 0)");
     unbind(outer_);
     plan_ = first;
   }
@@ -434,24 +468,33 @@ class KernelPrinter {
 
   // Reads what more than one stage reads of the row.
   void keep_loads() {
-    std::unordered_map<Expr, uint32_t> last_stage;
+    const std::vector<Expr> always = unconditional_loads(analysis_.all_roots());
+    std::unordered_map<Expr, std::pair<uint32_t, uint32_t>> stages;  // first and last
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
       visit_postorder(analysis_.stage_roots(stage), [&](Expr e) {
-        if (e.op() != ExprOp::kLoad || !e.operands().empty() || e.dtype() == DType::kBool) return;
-        const LoopMask depends = analysis_.depends(e);
-        if ((depends >> plan_.vector_loop & 1) == 0) return;
-        // What all rows share is in the caches.
-        if (!kernel_.outer.empty() && (depends & analysis_.outer_mask()) == 0) return;
-        if (plan_.lanes > 1 && analysis_.walk(e.coordinates()[0], plan_.vector_loop) !=
-                                   KernelAnalysis::Walk::kContiguous)
-          return;
-        const auto [seen, first] = last_stage.emplace(e, stage);
-        if (first || seen->second == stage) return;
-        if (std::find(kept_.begin(), kept_.end(), e) == kept_.end() && kept_.size() < kMostKept &&
-            !is_overwritten(e.buffer()))
-          kept_.push_back(e);
+        if (e.op() == ExprOp::kLoad)
+          stages.try_emplace(e, stage, stage).first->second.second = stage;
       });
     }
+    std::vector<Expr> others;
+    for (Expr e : always) {
+      if (!e.operands().empty() || e.dtype() == DType::kBool || is_overwritten(e.buffer()))
+        continue;
+      const LoopMask depends = analysis_.depends(e);
+      if ((depends >> plan_.vector_loop & 1) == 0) continue;
+      if (plan_.lanes > 1 && analysis_.walk(e.coordinates()[0], plan_.vector_loop) !=
+                                 KernelAnalysis::Walk::kContiguous)
+        continue;
+      // What all rows share is in the caches.
+      const bool shared = !kernel_.outer.empty() && (depends & analysis_.outer_mask()) == 0;
+      const auto [first, last] = stages[e];
+      (shared || first == last ? others : kept_).push_back(e);
+    }
+    if (kept_.size() > kMostKept) kept_.resize(kMostKept);
+    // Where that is little, all is on its way before the first stage waits for anything.
+    if (static_cast<int64_t>(kept_.size() + others.size()) * plan_.turns * plan_.lanes <=
+        kFewRegisters)
+      kept_.insert(kept_.end(), others.begin(), others.end());
     for (size_t i = 0; i < kept_.size(); ++i) {
       const std::string type = prelude_.type(register_dtype(kept_[i].dtype()), plan_.lanes);
       body_.out().line(type + " " + kept_name(i) + "[" + text(plan_.turns) + "];");
@@ -617,13 +660,15 @@ class KernelPrinter {
                  words_.thread + " / " + warp + "] = " + registers[i].second + ";");
     }
     out.line(words_.barrier);
-    // Every warp adds up all of them, so that all threads have the result.
+    // Every warp adds up all of its group, so that all threads have the result.
+    std::string slot = words_.thread + " % " + text(warps);
+    if (plan_.groups > 1)
+      slot = words_.thread + " / " + text(plan_.group) + " * " + text(warps) + " + " + slot;
     for (Accumulator* total : totals) {
       const auto registers = total->total_variables("_t");
       const auto shared = total->total_variables("_s");
       for (size_t i = 0; i < registers.size(); ++i)
-        out.line(registers[i].second + " = " + shared[i].second + "[" + words_.thread + " % " +
-                 text(warps) + "];");
+        out.line(registers[i].second + " = " + shared[i].second + "[" + slot + "];");
     }
     combine_warp(totals, warps);
   }
@@ -729,7 +774,10 @@ class KernelPrinter {
     h.line("*status = host->launch(host->self, " + std::string(kSimtKernelNumber) + ", grid, " +
            text(plan_.threads()) + ", 0, arguments);");
     if (!finish.empty()) {
-      h.line("const i64 finish_grid[3] = {total, 1, 1};");
+      const std::string rows =
+          has_few_parts() ? "(total + " + text(finish_threads_ - 1) + ") / " + text(finish_threads_)
+                          : "total";
+      h.line("const i64 finish_grid[3] = {" + rows + ", 1, 1};");
       h.line("if (*status == 0) *status = host->launch(host->self, " +
              std::string(kSimtKernelNumber) + " + 1, finish_grid, " + text(finish_threads_) +
              ", 0, arguments);");
@@ -748,8 +796,11 @@ class KernelPrinter {
   CppBody body_;
   bool is_part_;  // one of several kernels (combined_launch.h)
   ThreadPlan plan_;
-  int finish_threads_;    // that combine the partial results of one row
-  std::string position_;  // the type of positions
+  static constexpr int kFewParts = 32;
+  static constexpr size_t kLoadsAhead = 4;
+  static constexpr int64_t kFewRegisters = 16;  // of a thread
+  int finish_threads_;                          // of blocks that combine partial results
+  std::string position_;                        // the type of positions
   std::vector<size_t> outer_;
   std::vector<size_t> inner_;
   std::vector<Accumulator> accumulators_;  // of a thread: lanes wide
