@@ -34,7 +34,13 @@ FrozenInputs::FrozenInputs(TorchDoor& door, nb::object compute, std::vector<uint
       compute_(std::move(compute)),
       frozen_(std::move(frozen)),
       sources_(std::move(sources)),
-      count_(count) {}
+      count_(count) {
+  const std::weak_ptr<Sets> sets = sets_;
+  // The reference is the callback's own as long as it drops others.
+  drop_dead_ = nb::cpp_function([sets](nb::object) {
+    if (const std::shared_ptr<Sets> found = sets.lock()) drop_dead(*found);
+  });
+}
 
 int64_t FrozenInputs::version_of(PyObject* tensor) const {
   if (door_.environment->api.cxx_version != nullptr)
@@ -51,10 +57,11 @@ void* FrozenInputs::address_of(PyObject* tensor) const {
 
 FrozenInputs::Stamp FrozenInputs::stamp_of(PyObject* tensor) const {
   Stamp stamp;
-  stamp.reference = nb::steal(PyWeakref_NewRef(tensor, nullptr));
+  stamp.reference = nb::steal(PyWeakref_NewRef(tensor, drop_dead_.ptr()));
   if (!stamp.reference.is_valid()) throw nb::python_error();
   stamp.version = version_of(tensor);
   stamp.address = address_of(tensor);
+  stamp.memory = nb::handle(tensor).attr("detach")();
   return stamp;
 }
 
@@ -77,30 +84,45 @@ bool FrozenInputs::is_for(const Set& set, std::span<PyObject* const> given) cons
 }
 
 nb::object FrozenInputs::values_for(std::span<PyObject* const> given) {
-  for (size_t i = sets_.size(); i-- > 0;) {
-    if (!is_valid(*sets_[i], given)) continue;
-    if (i + 1 < sets_.size())
-      std::rotate(sets_.begin() + static_cast<ptrdiff_t>(i),
-                  sets_.begin() + static_cast<ptrdiff_t>(i) + 1, sets_.end());
-    return sets_.back()->values;
+  Sets& sets = *sets_;
+  for (size_t i = sets.size(); i-- > 0;) {
+    if (!is_valid(*sets[i], given)) continue;
+    if (i + 1 < sets.size()) {
+      std::rotate(sets.begin() + static_cast<ptrdiff_t>(i),
+                  sets.begin() + static_cast<ptrdiff_t>(i) + 1, sets.end());
+    }
+    return sets.back()->values;
   }
   return compute(given);
 }
 
+// Freeing tensors may run Python code, which is not to find the list half changed.
+template <class IsOver>
+void FrozenInputs::drop(Sets& sets, const IsOver& is_over) {
+  Sets kept;
+  for (const auto& set : sets) {
+    if (!is_over(*set)) kept.push_back(set);
+  }
+  std::swap(sets, kept);
+}
+
+void FrozenInputs::drop_dead(Sets& sets) {
+  drop(sets, [](const Set& set) {
+    return std::any_of(set.stamps.begin(), set.stamps.end(),
+                       [](const Stamp& stamp) { return referent(stamp.reference) == Py_None; });
+  });
+}
+
+void FrozenInputs::forget() {
+  drop(*sets_, [](const Set&) { return true; });
+}
+
 // Drops what can never be valid again, and the oldest where there are too many.
 void FrozenInputs::make_room(std::span<PyObject* const> given) {
-  const auto is_over = [&](const std::shared_ptr<const Set>& set) {
-    return is_for(*set, given) ||
-           std::any_of(set->stamps.begin(), set->stamps.end(),
-                       [](const Stamp& stamp) { return referent(stamp.reference) == Py_None; });
-  };
-  std::vector<std::shared_ptr<const Set>> kept;
-  for (const auto& set : sets_) {
-    if (!is_over(set)) kept.push_back(set);
-  }
-  if (kept.size() >= kMostSets) kept.erase(kept.begin());
-  // Freeing tensors may run Python code, which is not to find the list half changed.
-  std::swap(sets_, kept);
+  drop(*sets_, [&](const Set& set) { return is_for(set, given); });
+  if (sets_->size() < kMostSets) return;
+  const std::shared_ptr<const Set> oldest = sets_->front();
+  drop(*sets_, [&](const Set& set) { return &set == oldest.get(); });
 }
 
 nb::object FrozenInputs::compute(std::span<PyObject* const> given) {
@@ -125,7 +147,7 @@ nb::object FrozenInputs::compute(std::span<PyObject* const> given) {
   if (!PyTuple_Check(values.ptr()) || static_cast<size_t>(PyTuple_GET_SIZE(values.ptr())) != wanted)
     throw InternalError("what was computed of frozen inputs is not as many tensors as asked for");
   set->values = values;
-  if (may_be_kept) sets_.push_back(std::move(set));
+  if (may_be_kept) sets_->push_back(std::move(set));
   return values;
 }
 
@@ -144,16 +166,19 @@ nb::object FrozenInputs::arrange(std::span<PyObject* const> given) {
 
 int FrozenInputs::traverse(visitproc visit, void* arg) const {
   Py_VISIT(compute_.ptr());
-  for (const auto& set : sets_) {
+  Py_VISIT(drop_dead_.ptr());
+  for (const auto& set : *sets_) {
     Py_VISIT(set->values.ptr());
-    for (const Stamp& stamp : set->stamps) Py_VISIT(stamp.reference.ptr());
+    for (const Stamp& stamp : set->stamps) {
+      Py_VISIT(stamp.reference.ptr());
+      Py_VISIT(stamp.memory.ptr());
+    }
   }
   return 0;
 }
 
 void FrozenInputs::clear() {
-  std::vector<std::shared_ptr<const Set>> sets;
-  std::swap(sets, sets_);
+  forget();
   compute_ = nb::none();
 }
 

@@ -16,6 +16,7 @@ litz = pytest.importorskip("litz", reason="the litz package is not built")
 from device_graphs import with_cuda  # noqa: E402, F401
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 from litz import driver, freezing, graph_compiler  # noqa: E402
 from litz.fx_reader import read_graph  # noqa: E402
@@ -265,6 +266,28 @@ def test_new_module_at_the_same_address() -> None:
         model = with_statistics(nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8)))
         torch.testing.assert_close(code(model, x), model(x), rtol=1e-5, atol=1e-5)
         del model
+
+
+def test_new_data_at_the_same_address() -> None:
+    model = with_statistics(nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64)))
+    compiled = frozen(model)
+    x = torch.randn(100, 64)
+    for _ in range(20):
+        expect(compiled, model, x)
+        model[0].weight.data = torch.empty(0)
+        model[0].weight.data = torch.randn(64, 64) / 8
+
+
+def test_what_was_computed_goes_with_the_module() -> None:
+    model = with_statistics(Network())
+    code = frozen(lambda model, x: model(x))
+    code(model, torch.randn(2, 3, 8, 8))
+    assert counts() == [(1, 1)]
+    memory = StorageWeakRef(model.first.weight.untyped_storage())
+    assert not memory.expired()
+    del model
+    assert all(kept == 0 for _, kept in counts())
+    assert memory.expired()
 
 
 def test_training_mode_is_as_without() -> None:
