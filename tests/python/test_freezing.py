@@ -97,6 +97,25 @@ def test_batch_norms_are_folded(name: str, dtype: torch.dtype, tmp_path: pathlib
     assert len(counts()) == 1
 
 
+@pytest.mark.parametrize(("dtype", "unit"), [
+    (torch.float32, 2**-24), (torch.float16, 2**-11), (torch.bfloat16, 2**-8)], ids=str)
+def test_error_of_folded_batch_norms(dtype: torch.dtype, unit: float) -> None:
+    """The bound of docs/numerics.md."""
+    model = with_statistics(nn.Sequential(nn.Conv2d(8, 12, 3), nn.BatchNorm2d(12))).to(dtype)
+    x = torch.randn(2, 8, 9, 9, dtype=dtype)
+    result = frozen(model)(x).double()
+    conv, norm = model.double()
+    scale = norm.weight / (norm.running_var + norm.eps).sqrt()
+    weight = conv.weight * scale.view(-1, 1, 1, 1)
+    bias = norm.bias + (conv.bias - norm.running_mean) * scale
+    exact = F.conv2d(x.double(), weight, bias)
+    sums = F.conv2d(x.double().abs(), weight.abs())
+    terms = 8 * 3 * 3 + 1
+    library = terms * 2**-24 * (sums + bias.abs().view(-1, 1, 1)) + unit * exact.abs()
+    bound = (unit + 2**-23) * sums + unit * bias.abs().view(-1, 1, 1) + library
+    assert ((result - exact).abs() <= bound * 1.001).all()
+
+
 @pytest.mark.parametrize(("options", "channels_last"), [
     ({"groups": 2}, False), ({"groups": 8}, True), ({"stride": 2, "padding": 1}, False),
     ({"dilation": 2, "bias": False}, True), ({"stride": 3, "output_padding": 2, "groups": 2}, False)], ids=str)
