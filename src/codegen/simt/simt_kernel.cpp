@@ -394,7 +394,7 @@ class KernelPrinter {
     body_.pop_scope("for (i32 part = " + (alone ? "0" : "(i32)" + words_.thread) + "; part < " +
                     text(first.splits) + "; part += " + text(plan_.group) + ")");
     if (!alone) combine_rows(totals);
-    settle_online_sums(0);
+    settle_online_sums(0, true);
     decode(outer_, "it", 1);
     bind(outer_);
     for (Accumulator& total : totals_)
@@ -551,13 +551,13 @@ class KernelPrinter {
           body_.define_reduced(total.number(), total.total_name("_t"), false);
       }
     }
-    if (plan_.splits == 1) settle_online_sums(stage);
+    if (plan_.splits == 1) settle_online_sums(stage, plan_.group > 1);
   }
 
   // Online sums are told of infinities when all their parts are together.
-  void settle_online_sums(uint32_t stage) {
+  void settle_online_sums(uint32_t stage, bool of_groups) {
     const auto result = [&](uint32_t i) {
-      return plan_.group > 1 ? totals_[i].total_name("_t") : accumulators_[i].result_name();
+      return of_groups ? totals_[i].total_name("_t") : accumulators_[i].result_name();
     };
     for (Accumulator& total : totals_) {
       const KernelReduction& r = total.reduction();
@@ -868,6 +868,12 @@ class KernelPrinter {
 
   // ---- the whole ----
 
+  std::string finish_blocks() const {
+    if (plan_.rows_of_block > 0) return text((columns() + kFinishColumns - 1) / kFinishColumns);
+    if (!has_few_parts()) return "total";
+    return "(total + " + text(finish_threads_ - 1) + ") / " + text(finish_threads_);
+  }
+
   SimtKernel assemble(const std::string& statements, const std::string& finish) {
     SimtKernel kernel;
     kernel.buffers = arguments_.buffers();
@@ -915,10 +921,7 @@ class KernelPrinter {
     h.line("*status = host->launch(host->self, " + std::string(kSimtKernelNumber) + ", grid, " +
            text(plan_.threads()) + ", 0, arguments);");
     if (!finish.empty()) {
-      const std::string rows =
-          has_few_parts() ? "(total + " + text(finish_threads_ - 1) + ") / " + text(finish_threads_)
-                          : "total";
-      h.line("const i64 finish_grid[3] = {" + rows + ", 1, 1};");
+      h.line("const i64 finish_grid[3] = {" + finish_blocks() + ", 1, 1};");
       h.line("if (*status == 0) *status = host->launch(host->self, " +
              std::string(kSimtKernelNumber) + " + 1, finish_grid, " + text(finish_threads_) +
              ", 0, arguments);");
