@@ -204,11 +204,11 @@ struct PhiloxBlock {
   uint32_t words[4];
 };
 
-inline PhiloxBlock philox_block(uint64_t seed, uint64_t counter) {
+inline PhiloxBlock philox_block(uint64_t seed, uint64_t counter, uint64_t high = 0) {
   uint32_t a = static_cast<uint32_t>(counter);
   uint32_t b = static_cast<uint32_t>(counter >> 32);
-  uint32_t c = 0;
-  uint32_t d = 0;
+  uint32_t c = static_cast<uint32_t>(high);
+  uint32_t d = static_cast<uint32_t>(high >> 32);
   uint32_t low_key = static_cast<uint32_t>(seed);
   uint32_t high_key = static_cast<uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round) {
