@@ -434,6 +434,7 @@ TEST(ScalarSemantics, RandomWordsAreThoseOfBlocks) {
     uint32_t word = 0;
     find_column_kernel(ExprOp::kPhilox32, DType::kInt64, DType::kInt32)(&word, operands, 1);
     EXPECT_EQ(word, words(number));
+    if (number < 0) continue;
     EXPECT_EQ(static_cast<uint64_t>(apply<int64_t>(ExprOp::kPhilox64, kSeed, number)),
               words(2 * number) | uint64_t{words(2 * number + 1)} << 32);
   }

@@ -72,7 +72,8 @@ class Draws:
         return torch.where(v >= 1 - half, half, -v.log())
 
     def happens(self, p):
-        return self.each(lambda i: word(self.seed, i) < p * 2**32, torch.bool)
+        # Of words as they are in two's complement.
+        return self.each(lambda i: word(self.seed, i) ^ 1 << 31 < p * 2**32, torch.bool)
 
     def below(self, limit):
         if limit <= 2**31:
@@ -103,28 +104,27 @@ def random(cases):
     for dtype in FLOATS:
         name, digits = DTYPES[dtype], DIGITS[dtype]
         x = torch.linspace(-2, 2, 35, dtype=dtype).view(5, 7)
-        turned = x.t()
         p = torch.linspace(0, 1, 7, dtype=dtype)
         add(cases, f"uniform numbers {name}", [
-            lambda x, t, p: torch.rand_like(x), lambda x, t, p: torch.rand(3, 3, dtype=dtype), lambda x, t, p: torch.rand_like(t),
-            lambda x, t, p: aten.uniform(x, -1.0, 3.0), lambda x, t, p: torch.rand_like(x[:0]),
+            lambda x, p: torch.rand_like(x), lambda x, p: torch.rand(3, 3, dtype=dtype), lambda x, p: torch.rand_like(x.t()),
+            lambda x, p: aten.uniform(x, -1.0, 3.0), lambda x, p: torch.rand_like(x[:0]),
         ], [
             lambda d, *x: d.uniform(digits), lambda d, *x: d.uniform(digits), lambda d, *x: d.uniform(digits),
             lambda d, *x: d.uniform(digits) * 4 - 1, lambda d, *x: d.uniform(digits),
-        ], x, turned, p)
+        ], x, p)
         if dtype != torch.float16:
             narrow = torch.float32 if dtype.itemsize < 4 else dtype
             add(cases, f"events {name}", [
-                lambda x, t, p: torch.bernoulli(p), lambda x, t, p: torch.bernoulli(x, 0.3),
-                lambda x, t, p: torch.bernoulli(x, 1.0), lambda x, t, p: torch.bernoulli(x, 0.0),
-                lambda x, t, p: aten.bernoulli.Tensor(x, p), lambda x, t, p: aten.bernoulli.p(t.int(), 0.5),
+                lambda x, p: torch.bernoulli(p), lambda x, p: torch.bernoulli(x, 0.3),
+                lambda x, p: torch.bernoulli(x, 1.0), lambda x, p: torch.bernoulli(x, 0.0),
+                lambda x, p: aten.bernoulli.Tensor(x, p), lambda x, p: aten.bernoulli.p(x.t().int(), 0.5),
             ], [
-                lambda d, x, t, p: d.uniform(53 if narrow == torch.float64 else 24) < p,
-                lambda d, x, t, p: d.happens(0.3), lambda d, x, t, p: d.happens(1.0),
-                lambda d, x, t, p: d.happens(0.0),
-                lambda d, x, t, p: d.uniform(53 if narrow == torch.float64 else 24) < p,
-                lambda d, x, t, p: d.happens(0.5),
-            ], x, turned, p)
+                lambda d, x, p: d.uniform(53 if narrow == torch.float64 else 24) < p,
+                lambda d, x, p: d.happens(0.3), lambda d, x, p: d.happens(1.0),
+                lambda d, x, p: d.happens(0.0),
+                lambda d, x, p: d.uniform(53 if narrow == torch.float64 else 24) < p,
+                lambda d, x, p: d.happens(0.5),
+            ], x, p)
         add(cases, f"distributions {name}", [
             lambda x, p: torch.randn_like(x), lambda x, p: torch.randn(11, dtype=dtype), lambda x, p: torch.normal(x, 2.0),
             lambda x, p: torch.normal(0.5, p), lambda x, p: torch.normal(x[0], p),
@@ -139,12 +139,12 @@ def random(cases):
             lambda d, x, p: (d.normal() * 0.25 + 0.1).exp(),
         ], x, p, close=True)
         add(cases, f"dropout {name}", [
-            lambda x, t: aten.native_dropout(x, 0.25, True), lambda x, t: aten.native_dropout(t, 0.5, None),
-            lambda x, t: aten.native_dropout(x, 1.0, True),
+            lambda x: aten.native_dropout(x, 0.25, True), lambda x: aten.native_dropout(x.t(), 0.5, None),
+            lambda x: aten.native_dropout(x, 1.0, True),
         ], [
-            lambda d, x, t: dropout(d, x, 0.25), lambda d, x, t: dropout(d, t, 0.5),
-            lambda d, x, t: dropout(d, x, 1.0),
-        ], x, turned, close=True)
+            lambda d, x: dropout(d, x, 0.25), lambda d, x: dropout(d, x.t(), 0.5),
+            lambda d, x: dropout(d, x, 1.0),
+        ], x, close=True)
         if dtype != torch.float16:
             add(cases, f"random slopes {name}", [
                 lambda x: aten.rrelu_with_noise_functional(x, torch.zeros_like(x), 0.25, 0.75, True),
