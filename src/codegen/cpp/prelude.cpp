@@ -484,24 +484,26 @@ std::string Prelude::philox(DType result, int lanes) {
   const std::string value = type(result, lanes);
   const int bytes = bytes_of(result) * lanes;
   for (DType word : {DType::kUInt32, DType::kUInt64, DType::kInt64}) type(word, 1);
+  const bool on_device = target_.device != nullptr;
   std::string text;
   if (lanes == 1) {
-    if (defined_.insert("philox_block").second) body_ += prelude::philox_words_text();
     text = prelude::philox_scalar_text(result);
-  } else if (is_pack(bytes_of(result), lanes)) {
-    const bool on_device = target_.device != nullptr;
-    if (on_device) text = prelude::philox_pack_text(result, lanes);
-    const std::string half = philox(result, text.empty() ? lanes / 2 : 1);
-    if (text.empty())
-      text = "\nLITZ_INLINE " + value + " " + own + "(i64 seed, i64 index) { return {" + half +
-             "(seed, index), " + half + "(seed, index + " + std::to_string(lanes / 2) + ")}; }\n";
-  } else {
+  } else if (on_device) {
+    text = prelude::philox_pack_text(result, lanes);
+  } else if (!is_pack(bytes_of(result), lanes)) {
     const int block_bytes = std::max(bytes, 16);
     type(DType::kUInt32, block_bytes / 4);
     const std::string wide = type(DType::kUInt64, block_bytes / 8);
     if (defined_.insert("philox_blocks_" + wide).second)
       body_ += prelude::philox_blocks_text(block_bytes);
     text = prelude::philox_vector_text(result, lanes);
+  }
+  if (text.empty()) {
+    const std::string half = philox(result, lanes / 2);
+    text = "\nLITZ_INLINE " + value + " " + own + "(i64 seed, i64 index) { return {" + half +
+           "(seed, index), " + half + "(seed, index + " + std::to_string(lanes / 2) + ")}; }\n";
+  } else if ((lanes == 1 || on_device) && defined_.insert("philox_block").second) {
+    body_ += prelude::philox_words_text();
   }
   defined_.insert(own);
   body_ += text;

@@ -61,7 +61,7 @@ std::string library_fragment(std::string_view name, Shape shape);
 // The functions that give random words (prelude_random.cpp); all but the first need others.
 std::string_view philox_words_text();               // a block as a struct of four words
 std::string_view philox_scalar_text(DType result);  // needs the words
-// Of a device's pack: needs the scalar function. Empty where the pack is made of halves.
+// Of a device's pack: needs the words. Empty where the pack is made of halves.
 std::string_view philox_pack_text(DType result, int lanes);
 std::string philox_blocks_text(int bytes);  // blocks that fill a register
 std::string philox_vector_text(DType result, int lanes);  // needs the blocks

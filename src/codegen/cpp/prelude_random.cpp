@@ -44,21 +44,26 @@ LITZ_INLINE i64 philox64_i64(i64 seed, i64 index) {
 }
 )";
 
-// A device's pack of neighbours in one block.
+// A device's pack of neighbours: of one block, or of two.
 constexpr std::string_view kPack32x4 = R"(
 LITZ_INLINE i32x4 philox32_i32x4(i64 seed, i64 index) {
-  if (index & 3)
-    return {{philox32_i32(seed, index), philox32_i32(seed, index + 1)},
-            {philox32_i32(seed, index + 2), philox32_i32(seed, index + 3)}};
   const philox_words w = philox_block(seed, (u64)index >> 2);
-  return {{(i32)w.a, (i32)w.b}, {(i32)w.c, (i32)w.d}};
+  const i32 a = (i32)w.a, b = (i32)w.b, c = (i32)w.c, d = (i32)w.d;
+  if ((index & 3) == 0) return {{a, b}, {c, d}};
+  const philox_words v = philox_block(seed, ((u64)index >> 2) + 1);
+  const i32 e = (i32)v.a, f = (i32)v.b, g = (i32)v.c;
+  if ((index & 3) == 1) return {{b, c}, {d, e}};
+  if ((index & 3) == 2) return {{c, d}, {e, f}};
+  return {{d, e}, {f, g}};
 }
 )";
 constexpr std::string_view kPack64x2 = R"(
 LITZ_INLINE i64x2 philox64_i64x2(i64 seed, i64 index) {
-  if (index & 1) return {philox64_i64(seed, index), philox64_i64(seed, index + 1)};
   const philox_words w = philox_block(seed, (u64)index >> 1);
-  return {(i64)((u64)w.b << 32 | w.a), (i64)((u64)w.d << 32 | w.c)};
+  const i64 a = (i64)((u64)w.b << 32 | w.a), b = (i64)((u64)w.d << 32 | w.c);
+  if ((index & 1) == 0) return {a, b};
+  const philox_words v = philox_block(seed, ((u64)index >> 1) + 1);
+  return {b, (i64)((u64)v.b << 32 | v.a)};
 }
 )";
 
