@@ -13,6 +13,8 @@ namespace {
 
 // Of a kernel that takes about as long as its launch.
 constexpr int64_t kCombinedIterations = int64_t{1} << 20;
+// Columns that both dialects for a GPU take at once, at least.
+constexpr int64_t kBandWidth = 32;
 
 bool has_product_kernels(const Options& options, KernelDialect dialect,
                          const DeviceTarget& device) {
@@ -59,6 +61,8 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
   schedule.combine_kernels = options.combine_kernels;
   if (!device.is_cpu()) {
     schedule.few_rows = device.multiprocessors;
+    schedule.band_width = kBandWidth;
+    schedule.few_bands = device.multiprocessors / 2;
     schedule.online_sums = true;
     schedule.combined_iterations = kCombinedIterations;
   }

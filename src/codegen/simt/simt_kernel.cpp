@@ -617,13 +617,15 @@ class KernelPrinter {
                  words_.thread + " / " + warp + "] = " + registers[i].second + ";");
     }
     out.line(words_.barrier);
-    // Every warp adds up all of them, so that all threads have the result.
+    // Every warp adds up all of its group, so that all threads have the result.
+    std::string slot = words_.thread + " % " + text(warps);
+    if (plan_.groups > 1)
+      slot = words_.thread + " / " + text(plan_.group) + " * " + text(warps) + " + " + slot;
     for (Accumulator* total : totals) {
       const auto registers = total->total_variables("_t");
       const auto shared = total->total_variables("_s");
       for (size_t i = 0; i < registers.size(); ++i)
-        out.line(registers[i].second + " = " + shared[i].second + "[" + words_.thread + " % " +
-                 text(warps) + "];");
+        out.line(registers[i].second + " = " + shared[i].second + "[" + slot + "];");
     }
     combine_warp(totals, warps);
   }

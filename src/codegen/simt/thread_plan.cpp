@@ -51,21 +51,6 @@ int dividing(int lanes, Index length) {
   return lanes;
 }
 
-int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iterations,
-              const ThreadHeuristics& heuristics) {
-  if (plan.group == 1) return 1;
-  return split_rows(analysis, plan.groups, iterations,
-                    int64_t{plan.group} * plan.lanes * heuristics.turns,
-                    {heuristics.long_row, heuristics.few_blocks, heuristics.many_blocks});
-}
-
-int power_of_two(int64_t value) {
-  return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, value))));
-}
-
-// So many threads in a block a backend may ask for.
-constexpr int64_t kMostThreads = 4096;
-
 int64_t iterations_or_unknown(const KernelAnalysis& analysis, size_t first, size_t last) {
   int64_t total = 1;
   for (size_t i = first; i < last; ++i) {
@@ -75,6 +60,25 @@ int64_t iterations_or_unknown(const KernelAnalysis& analysis, size_t first, size
   }
   return total;
 }
+
+int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iterations,
+              const ThreadHeuristics& heuristics) {
+  if (plan.group == 1) return 1;
+  int64_t long_row = heuristics.long_row;
+  const int64_t rows = iterations_or_unknown(analysis, 0, analysis.kernel().outer.size());
+  // Few blocks: what counts is how much each of them does.
+  if (plan.columns && rows / plan.groups < heuristics.few_blocks / 4) long_row /= plan.groups;
+  return split_rows(analysis, plan.groups, iterations,
+                    int64_t{plan.group} * plan.lanes * heuristics.turns,
+                    {long_row, heuristics.few_blocks, heuristics.many_blocks});
+}
+
+int power_of_two(int64_t value) {
+  return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, value))));
+}
+
+// So many threads in a block a backend may ask for.
+constexpr int64_t kMostThreads = 4096;
 
 void let_choose(const KernelAnalysis& analysis, const ThreadHeuristics& heuristics,
                 ThreadPlan& plan) {
