@@ -109,7 +109,7 @@ class LoweringContext {
   std::unordered_map<std::string, uint32_t> names_;
   std::unordered_map<std::string, TensorValue> padded_;  // by what is padded, and to what
   std::unordered_set<NodeId> applied_;  // calls that what makes their operand does as well
-  BufferId seeds_;          // once a kernel draws random numbers
+  BufferId seeds_;                      // once a kernel draws random numbers
   OperationId draws_seeds_;
   std::vector<LoweringNote> fallbacks_;
   std::string origin_;

@@ -1,6 +1,7 @@
-// Random numbers, computed where they are used. One library call of a graph draws a seed for each op
-// (OpCall::draw_seed), and element number n of its result is a function of that seed and of n alone,
-// so it may be computed anywhere, and again. Numbers count in the order of the result's memory.
+// Random numbers, computed where they are used. One library call of a graph draws a seed for each
+// op (OpCall::draw_seed), and element number n of its result is a function of that seed and of n
+// alone, so it may be computed anywhere, and again. Numbers count in the order of the result's
+// memory.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -43,8 +44,8 @@ class Draws {
   Expr normal(std::span<const Index> position) const {
     const int digits = is_wide() ? 53 : 31;  // more than float32 has: they count close to 0
     const Expr bits = is_wide() ? bits64(position) : bits32(position);
-    const Expr radius = square_root(
-        -2.0 * logarithm((leading(bits, digits) + 1) * std::ldexp(1.0, -digits)));
+    const Expr radius =
+        square_root(-2.0 * logarithm((leading(bits, digits) + 1) * std::ldexp(1.0, -digits)));
     return radius * apply<ExprOp::kCos>(2 * std::numbers::pi * precise_uniform(position, 1));
   }
 
@@ -72,8 +73,8 @@ class Draws {
     ExprContext& exprs = bits.context();
     const DType dtype = bits.dtype();
     const bool wide = dtype == DType::kInt64;
-    const Expr shifted = apply<ExprOp::kShiftRight>(
-        bits, exprs.constant_int(dtype, (wide ? 64 : 32) - digits));
+    const Expr shifted =
+        apply<ExprOp::kShiftRight>(bits, exprs.constant_int(dtype, (wide ? 64 : 32) - digits));
     const Expr mask = exprs.constant_int(dtype, (int64_t{1} << digits) - 1);
     return exprs.cast(apply<ExprOp::kBitAnd>(shifted, mask),
                       wide ? DType::kFloat64 : DType::kFloat32);
@@ -216,7 +217,8 @@ std::optional<Unsupported> lower_exponential(OpCall& call) {
 std::optional<Unsupported> lower_cauchy(OpCall& call) {
   const DType computed = computation_dtype(call.result().dtype);
   return set_random_float(call, [&](const Draws& draws, std::span<const Index> position) {
-    const Expr slope = apply<ExprOp::kTan>(std::numbers::pi * (draws.precise_uniform(position) - 0.5));
+    const Expr slope =
+        apply<ExprOp::kTan>(std::numbers::pi * (draws.precise_uniform(position) - 0.5));
     return load_converted(call, "median", position, computed) +
            load_converted(call, "sigma", position, computed) * slope;
   });
@@ -241,8 +243,7 @@ std::optional<Unsupported> bernoulli_of_tensor(OpCall& call, std::string_view na
     ExprContext& exprs = call.exprs();
     const Expr p = exprs.cast(call.load_broadcast(probabilities, position),
                               computation_dtype(probabilities.dtype));
-    const Expr checked =
-        exprs.check(p, both(greater_equal(p, 0), less_equal(p, 1)));
+    const Expr checked = exprs.check(p, both(greater_equal(p, 0), less_equal(p, 1)));
     const Expr drawn = draws.uniform(position, p.dtype() == DType::kFloat64 ? 53 : 24);
     return apply<ExprOp::kLt>(drawn, checked);
   });
@@ -291,9 +292,8 @@ std::optional<Unsupported> lower_native_dropout(OpCall& call) {
   const DType dtype = call.result().dtype;
   const TensorMeta& meta = call.result(1);
   const Draws draws(call, meta);
-  const TensorValue mask = call.pointwise(meta, [&](std::span<const Index> position) {
-    return happens(draws, position, 1 - *p);
-  });
+  const TensorValue mask = call.pointwise(
+      meta, [&](std::span<const Index> position) { return happens(draws, position, 1 - *p); });
   call.set(0, call.pointwise(call.result(), [&](std::span<const Index> position) {
     const Expr x = convert(call.load(call.tensor("input"), position), dtype);
     const Expr kept = call.exprs().cast(call.load(mask, position), x.dtype());
@@ -314,7 +314,8 @@ std::optional<Unsupported> lower_rrelu_with_noise(OpCall& call) {
   const TensorMeta& meta = call.result(1);
   const Draws draws(call, meta);
   const auto slope = [&](Expr x, std::span<const Index> position) {
-    return select(less_equal(x, 0), draws.precise_uniform(position) * (*upper - *lower) + *lower, number(x, 1));
+    return select(less_equal(x, 0), draws.precise_uniform(position) * (*upper - *lower) + *lower,
+                  number(x, 1));
   };
   for (size_t output : {size_t{0}, size_t{1}}) {
     call.set(output, call.pointwise(call.result(output), [&](std::span<const Index> position) {
@@ -332,8 +333,7 @@ std::optional<Unsupported> lower_geometric(OpCall& call) {
   if (!p || !(*p > 0 && *p < 1)) return Unsupported{"its p is symbolic or not between 0 and 1"};
   return set_random(call, [&](const Draws& draws, std::span<const Index> position) {
     const Expr left = 1 - draws.precise_uniform(position);
-    const Expr trials =
-        apply<ExprOp::kCeil>(logarithm(left) * number(left, 1 / std::log1p(-*p)));
+    const Expr trials = apply<ExprOp::kCeil>(logarithm(left) * number(left, 1 / std::log1p(-*p)));
     return maximum(trials, 1);
   });
 }

@@ -427,7 +427,8 @@ TEST(ScalarSemantics, RandomWordsAreThoseOfBlocks) {
   constexpr int64_t kSeed = -0x123456789abcdef;
   for (int64_t number : {int64_t{0}, int64_t{5}, int64_t{1} << 40, int64_t{-3}}) {
     const auto words = [](int64_t index) {
-      return semantics::philox_block(static_cast<uint64_t>(kSeed), static_cast<uint64_t>(index) >> 2)
+      return semantics::philox_block(static_cast<uint64_t>(kSeed),
+                                     static_cast<uint64_t>(index) >> 2)
           .words[index & 3];
     };
     const void* operands[] = {&kSeed, &number};

@@ -120,8 +120,7 @@ void check_result(const TestRun& run, const Graph& graph, size_t output,
 int draw_seeds(TestHost& host, const LitzValue* args, LitzValue* results) {
   const int64_t count = args[2].u.list[0].u.i;
   LitzTensor seeds = host.make(DType::kInt64, {count}, {1});
-  for (int64_t i = 0; i < count; ++i)
-    static_cast<int64_t*>(seeds.data)[i] = 0x0123456789ABCDEF + i;
+  for (int64_t i = 0; i < count; ++i) static_cast<int64_t*>(seeds.data)[i] = 0x0123456789ABCDEF + i;
   *results[0].u.result = seeds;
   return LITZ_OK;
 }

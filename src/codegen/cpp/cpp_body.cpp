@@ -134,8 +134,8 @@ const CppBody::Value& CppBody::emit(Expr root) {
     pending.pop_back();
     if (find(e) != nullptr) continue;
     const bool runtime_load = e.op() == ExprOp::kLoad && !e.operands().empty();
-    const bool by_itself = varies(e) && (runtime_load || e.op() == ExprOp::kCheckIndex ||
-                                         is_random(e.op()));
+    const bool by_itself =
+        varies(e) && (runtime_load || e.op() == ExprOp::kCheckIndex || is_random(e.op()));
     if (!ready && e.op() != ExprOp::kMasked && !by_itself) {
       pending.emplace_back(e, true);
       for (size_t i = e.operands().size(); i-- > 0;) pending.emplace_back(e.operand(i), false);

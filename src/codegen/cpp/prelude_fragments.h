@@ -63,7 +63,7 @@ std::string_view philox_words_text();               // a block as a struct of fo
 std::string_view philox_scalar_text(DType result);  // needs the words
 // Of a device's pack: needs the words. Empty where the pack is made of halves.
 std::string_view philox_pack_text(DType result, int lanes);
-std::string philox_blocks_text(int bytes);  // blocks that fill a register
+std::string philox_blocks_text(int bytes);                // blocks that fill a register
 std::string philox_vector_text(DType result, int lanes);  // needs the blocks
 inline std::string philox_name(DType result) {
   return result == DType::kInt32 ? "philox32" : "philox64";

@@ -103,12 +103,12 @@ std::string philox_blocks_text(int bytes) {
                               : bytes == 32 ? "__builtin_ia32_pmuludq256"
                                             : "__builtin_ia32_pmuludq128";
   const std::string register_type = std::to_string(bytes);
-  std::string text = "\nLITZ_INLINE " + wide + " philox_round_" + wide + "(" + wide + " s, " + wide +
-                     " k) {\n  const " + wide + " m = " +
-                     pairs("0xD2511F53u", "0xCD9E8D57u", blocks) +
-                     ";\n#ifdef __clang__\n  const " + wide +
-                     " p = (s & 0xFFFFFFFFu) * m;\n#else\n  typedef int W __attribute__((vector_size(" +
-                     register_type + ")));\n";
+  std::string text =
+      "\nLITZ_INLINE " + wide + " philox_round_" + wide + "(" + wide + " s, " + wide +
+      " k) {\n  const " + wide + " m = " + pairs("0xD2511F53u", "0xCD9E8D57u", blocks) +
+      ";\n#ifdef __clang__\n  const " + wide +
+      " p = (s & 0xFFFFFFFFu) * m;\n#else\n  typedef int W __attribute__((vector_size(" +
+      register_type + ")));\n";
   text += "  const " + wide + " p = (" + wide + ")" + builtin + "((W)s, (W)m" +
           (bytes == 64 ? ", (long long __attribute__((vector_size(64)))){}, -1" : "") +
           ");\n#endif\n  const " + narrow + " q = (" + narrow + ")p;\n  return (" + wide +
