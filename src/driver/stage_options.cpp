@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "codegen/simt/thread_plan.h"
 #include "codegen/triton/tile_plan.h"
 #include "support/error.h"
 #include "support/version.h"
@@ -66,7 +67,10 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
     schedule.online_sums = true;
     schedule.combined_iterations = kCombinedIterations;
   }
-  if (dialect == KernelDialect::kTriton) schedule.column_sums = triton_column_sums();
+  if (device.kind == "cuda") {
+    schedule.column_sums =
+        dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
+  }
   schedule.matrix_products = has_product_kernels(options, dialect, device);
   return schedule;
 }

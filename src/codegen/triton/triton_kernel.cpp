@@ -40,23 +40,6 @@ bool may_share(const Plan& plan, BufferId a, BufferId b) {
          y.offset_bytes.constant() < x.offset_bytes.constant() + x.size_bytes.constant();
 }
 
-// Loads that are done whatever conditions hold, each once.
-std::vector<Expr> unconditional_loads(std::vector<Expr> pending) {
-  std::vector<Expr> loads;
-  std::unordered_set<Expr> seen;
-  std::reverse(pending.begin(), pending.end());
-  while (!pending.empty()) {
-    const Expr e = pending.back();
-    pending.pop_back();
-    if (!seen.insert(e).second) continue;
-    if (e.op() == ExprOp::kLoad) loads.push_back(e);
-    const std::span<const Expr> operands = e.operands();
-    const size_t count = e.op() == ExprOp::kMasked ? 1 : operands.size();
-    for (size_t i = count; i-- > 0;) pending.push_back(operands[i]);
-  }
-  return loads;
-}
-
 class KernelPrinter {
  public:
   // As the heuristics say where `tile` is null. `is_part`: the kernel is one of several
