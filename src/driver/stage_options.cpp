@@ -41,6 +41,9 @@ PassOptions pass_options(const Options& options) {
 LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
                                  const DeviceTarget& device) {
   LoweringOptions lowering;
+  if (options.random != "fused" && options.random != "eager")
+    throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
+  lowering.random_in_kernels = options.random == "fused";
   lowering.matrix_products = has_product_kernels(options, dialect, device);
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);
