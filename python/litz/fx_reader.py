@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from litz import _core
 from litz.errors import UnsupportedGraph
+from litz.rng_state import as_library_op, is_about_rng_state, traced_value
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
@@ -151,7 +152,10 @@ def _read_call(builder: _core.GraphBuilder, node: fx.Node) -> None:
     elif isinstance(value, (torch.SymBool, torch.SymFloat)):
         builder.unusable(node, f"{node.name} computes a {type(value).__name__} from sizes")
     elif isinstance(target, torch._ops.OpOverload):
-        _read_op(builder, node, target, value)
+        _read_op(builder, node, target, node.args, value)
+    elif is_about_rng_state(target):
+        op, args = as_library_op(target, node.args)
+        _read_op(builder, node, op, args, traced_value(node))
     else:
         raise UnsupportedGraph(f"it calls {getattr(target, '__name__', target)}, which is no op")
 
@@ -161,7 +165,11 @@ _described: dict[torch._ops.OpOverload, tuple[str, str]] = {}
 
 
 def _read_op(
-    builder: _core.GraphBuilder, node: fx.Node, target: torch._ops.OpOverload, value: Any
+    builder: _core.GraphBuilder,
+    node: fx.Node,
+    target: torch._ops.OpOverload,
+    args: Sequence[Any],
+    value: Any,
 ) -> None:
     described = _described.get(target)
     if described is None:
@@ -170,7 +178,7 @@ def _read_op(
         described = _described[target] = (name, str(schema))
     name, schema_text = described
     stack = user_line(node.meta.get("stack_trace"))
-    builder.call(node, node.name, name, schema_text, node.args, node.kwargs, value, stack)
+    builder.call(node, node.name, name, schema_text, args, node.kwargs, value, stack)
 
 
 def user_line(stack_trace: str | None) -> str:

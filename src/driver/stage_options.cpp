@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "codegen/simt/thread_plan.h"
 #include "codegen/triton/tile_plan.h"
 #include "support/error.h"
 #include "support/version.h"
@@ -40,6 +41,9 @@ PassOptions pass_options(const Options& options) {
 LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
                                  const DeviceTarget& device) {
   LoweringOptions lowering;
+  if (options.random != "fused" && options.random != "eager")
+    throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
+  lowering.random_in_kernels = options.random == "fused";
   lowering.matrix_products = has_product_kernels(options, dialect, device);
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);
@@ -63,7 +67,10 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
     schedule.online_sums = true;
     schedule.combined_iterations = kCombinedIterations;
   }
-  if (dialect == KernelDialect::kTriton) schedule.column_sums = triton_column_sums();
+  if (device.kind == "cuda") {
+    schedule.column_sums =
+        dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
+  }
   schedule.matrix_products = has_product_kernels(options, dialect, device);
   return schedule;
 }

@@ -115,7 +115,26 @@ void let_choose(const KernelAnalysis& analysis, const ThreadHeuristics& heuristi
   plan.groups = 1;
 }
 
+void plan_column_sums(KernelAnalysis& analysis, const Program& program,
+                      const ThreadHeuristics& heuristics, ThreadPlan& plan) {
+  const int64_t length = inner_iterations(analysis);
+  plan.vector_loop = analysis.num_loops() - 1;
+  plan.lanes = dividing(lanes_along(analysis, program, plan.vector_loop, heuristics),
+                        analysis.extent(plan.vector_loop));
+  plan.group = std::clamp(power_of_two(length / (2 * plan.lanes)),
+                          std::min(heuristics.warp, heuristics.most_group), heuristics.most_group);
+  plan.groups = 1;
+  const int64_t step = int64_t{plan.group} * plan.lanes;
+  plan.turns = static_cast<int>((length + step - 1) / step);
+  const int64_t rows = iterations_or_unknown(analysis, 0, analysis.kernel().outer.size());
+  plan.rows_of_block = (rows + heuristics.sum_blocks - 1) / heuristics.sum_blocks;
+}
+
 }  // namespace
+
+ColumnSumLimits simt_column_sums() {
+  return {.elements = 16384, .programs = ThreadHeuristics().sum_blocks, .least_rows = 2048};
+}
 
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
                         const ThreadHeuristics& heuristics) {
@@ -144,6 +163,11 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
   }
   if (running) return plan;
 
+  if (std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
+                  [](const KernelReduction& r) { return r.over_outer; })) {
+    plan_column_sums(analysis, program, heuristics, plan);
+    return plan;
+  }
   const int64_t iterations = inner_iterations(analysis);
   if (walks_columns(analysis, program, heuristics.column_width / 2)) {
     plan.columns = true;
