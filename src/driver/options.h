@@ -60,6 +60,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(cuda_graphs, bool, false, false, "LITZ_CUDA_GRAPHS", kAny,                                    \
     "record runs on CUDA devices as CUDA graphs and replay them; what mode=\"reduce-overhead\" "  \
     "sets")                                                                                       \
+  X(freeze, bool, false, false, "LITZ_FREEZE", kAny,                                              \
+    "in inference, compute once what depends on parameters and buffers alone; again when one "    \
+    "of them changes")                                                                            \
   X(gpu_dialect, std::string, "auto", true, "LITZ_GPU_DIALECT", kAny,                             \
     "what kernels for a GPU are written in: triton, cuda, or auto, which is triton where it can " \
     "be imported")                                                                                \

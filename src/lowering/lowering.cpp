@@ -92,8 +92,6 @@ void LoweringContext::add_input(NodeId id) {
   }
   if (!meta.is_tensor())
     throw UserError("input " + node.name + " is neither a tensor nor an integer");
-  if (meta.tensor.layout != TensorLayout::kStrided)
-    throw UserError("input " + node.name + " is not a strided tensor");
   Buffer buffer;
   buffer.name = fresh_name(node.name);
   buffer.dtype = meta.tensor.dtype;
