@@ -17,6 +17,7 @@ constexpr size_t kMaxCandidates = 4;
 constexpr uint32_t kMaxStages = 4;
 // A second pass over a row pays only while the row stays in cache.
 constexpr int64_t kMaxRowElements = 256 * 1024;
+constexpr int64_t kMuchWork = 256 * 1024;  // iterations that are worth a second kernel
 
 // One load of an operation.
 struct Access {
@@ -525,7 +526,8 @@ class Fuser {
     if (row.range().lo > kMaxRowElements) return true;
     const int64_t rows = count_of(g.outer).range().hi;
     if (options_.band_width > 0 && lies_across_memory(group)) {
-      return rows / options_.band_width <= options_.few_bands &&
+      const bool is_much = (row * count_of(g.outer)).range().lo >= kMuchWork;
+      return is_much && rows / options_.band_width <= options_.few_bands &&
              row.range().lo >= options_.long_band / options_.band_width;
     }
     return row.range().lo >= options_.long_row && rows <= options_.few_rows;

@@ -141,7 +141,7 @@ TEST(Options, StagesGetWhatTheyAreAskedFor) {
   EXPECT_EQ(schedule_options(options).column_sums.elements, 0);
   DeviceTarget device{"cuda", "sm_90", 132, "", 0};
   EXPECT_EQ(schedule_options(options, KernelDialect::kThreads, device).few_rows, 132);
-  EXPECT_EQ(schedule_options(options, KernelDialect::kThreads, device).column_sums.elements, 0);
+  EXPECT_GT(schedule_options(options, KernelDialect::kThreads, device).column_sums.elements, 0);
   EXPECT_EQ(schedule_options(options, KernelDialect::kTriton, device).few_rows, 132);
   EXPECT_GT(schedule_options(options, KernelDialect::kTriton, device).column_sums.elements, 0);
   const CppArtifactOptions printing = artifact_options(options, cpu_target(options));

@@ -228,10 +228,11 @@ TEST(Lowering, FallbacksNameTheReason) {
   const LoweringResult lowered = lower(R"(graph(%x: f32[4]) {
   %d:0: f32[4], %d:1: bool[4] = aten::native_dropout(%x, 0.5, true)  # model.py:3 in forward, drop(x)
   return (%d:0)
-})");
+})",
+                                       {.random_in_kernels = false});
   ASSERT_EQ(lowered.fallbacks.size(), 1u);
   EXPECT_EQ(lowered.fallbacks[0].op, "aten::native_dropout");
-  EXPECT_EQ(lowered.fallbacks[0].reason, "it draws random numbers");
+  EXPECT_EQ(lowered.fallbacks[0].reason, "an option asks for eager's random numbers");
   EXPECT_EQ(lowered.fallbacks[0].stack, "model.py:3 in forward, drop(x)");
 }
 
@@ -239,7 +240,8 @@ TEST(Lowering, LibraryResultsThatNobodyUsesAreNotAskedFor) {
   const LoweringResult lowered = lower(R"(graph(%x: f32[4]) {
   %d:0: f32[4], %d:1: bool[4] = aten::native_dropout(%x, 0.5, true)
   return (%d:0)
-})");
+})",
+                                       {.random_in_kernels = false});
   const auto& dropout = std::get<ExternKernel>(lowered.program.operations()[OperationId(0)].v);
   ASSERT_EQ(dropout.outputs.size(), 2u);
   EXPECT_TRUE(dropout.outputs[0].valid());

@@ -88,8 +88,8 @@ TEST(CombineKernels, OnlyItsOwnOperandIsOverwritten) {
   EXPECT_TRUE(find_plan_faults(one).empty());
   // The neighbour in place of a.
   std::swap(one.storage[buffer_named(one, "b")], one.storage[buffer_named(one, "c")]);
-  ASSERT_EQ(find_plan_faults(one).size(), 1u);
-  EXPECT_EQ(find_plan_faults(one)[0].substr(0, 2), "S9");
+  ASSERT_FALSE(find_plan_faults(one).empty());
+  for (const std::string& fault : find_plan_faults(one)) EXPECT_TRUE(fault.starts_with("S9"));
 }
 
 TEST(CombineKernels, TheVerifierFindsWhatDepends) {

@@ -31,9 +31,10 @@ bool walks_columns(KernelAnalysis& analysis, const Program& program, int64_t lea
 // Into how many stretches the rows of a kernel are split whose blocks work on `rows_of_block` rows
 // and take at least `least` iterations; 1 where splitting does not pay or cannot be.
 struct SplitLimits {
-  int64_t long_row = 16384;    // shorter rows are not split
-  int64_t few_blocks = 256;    // nor those that make so many blocks
-  int64_t many_blocks = 1024;  // blocks that they are split into, about
+  int64_t long_row = 16384;     // shorter rows are not split
+  int64_t few_blocks = 256;     // nor those that make so many blocks
+  int64_t many_blocks = 1024;   // blocks that they are split into, about
+  int64_t much_work = 1 << 18;  // iterations that are worth a second kernel
 };
 int split_rows(KernelAnalysis& analysis, int64_t rows_of_block, int64_t iterations, int64_t least,
                const SplitLimits& limits = {});

@@ -83,7 +83,9 @@ int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iteratio
   int64_t long_row = heuristics.long_row;
   const int64_t rows = iterations_or_unknown(analysis, 0, analysis.kernel().outer.size());
   // Few blocks: what counts is how much each of them does.
-  if (plan.columns && rows / plan.groups < heuristics.few_blocks / 4) long_row /= plan.groups;
+  if (plan.columns && rows / plan.groups < heuristics.few_blocks / 4 &&
+      rows * iterations >= SplitLimits().much_work)
+    long_row /= plan.groups;
   return split_rows(analysis, plan.groups, iterations,
                     int64_t{plan.group} * plan.lanes * heuristics.turns,
                     {long_row, heuristics.few_blocks, heuristics.many_blocks});

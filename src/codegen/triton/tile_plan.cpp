@@ -187,7 +187,9 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program, bool among_
   if (by_columns) {
     plan.rows = static_cast<int>(std::min<int64_t>(most_rows, kColumnWidth));
     // Few programs: what counts is how much each of them does.
-    if (rows_known && rows / kColumnWidth < kFewPrograms / 8) limits.long_row /= plan.rows;
+    if (rows_known && rows / kColumnWidth < kFewPrograms / 8 &&
+        rows * iterations >= limits.much_work)
+      limits.long_row /= plan.rows;
     const bool splits = split_rows(analysis, kColumnWidth, iterations, kTile, limits) > 1;
     if (!splits && rows_known && plan.rows == kColumnWidth && rows / plan.rows < kFewPrograms)
       plan.rows /= 2;
