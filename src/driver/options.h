@@ -69,6 +69,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "seconds that measuring the kernels of a graph may take, without compiling them")             \
   X(matrix_products, bool, true, true, "LITZ_MATRIX_PRODUCTS", kAny,                              \
     "let Triton kernels compute products of half floats, with what reads them, where that pays")  \
+  X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                 \
+    "let Triton kernels compute attention of half floats: off, on, or auto, which is where the "  \
+    "library has no fast kernel for its mask")                                                    \
   X(layout_optimization, std::string, "auto", true, "LITZ_LAYOUT_OPTIMIZATION", kAny,             \
     "give convolutions channels-last tensors: off, on, or auto, which is where it pays")          \
   X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                            \

@@ -21,6 +21,14 @@ bool has_product_kernels(const Options& options, KernelDialect dialect,
 
 }  // namespace
 
+AttentionKernels attention_kernels(const Options& options) {
+  if (options.attention == "off") return AttentionKernels::kOff;
+  if (options.attention == "on") return AttentionKernels::kOn;
+  if (options.attention == "auto") return AttentionKernels::kAuto;
+  throw UserError("option attention: there is no '" + options.attention +
+                  "'; there are auto, on, off");
+}
+
 PassOptions pass_options(const Options& options) {
   PassOptions passes;
   const std::string& layouts = options.layout_optimization;
@@ -38,6 +46,8 @@ PassOptions pass_options(const Options& options) {
 LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
                                  const DeviceTarget& device) {
   LoweringOptions lowering;
+  const AttentionKernels attention = attention_kernels(options);
+  if (dialect == KernelDialect::kTriton) lowering.attention = attention;
   lowering.matrix_products = has_product_kernels(options, dialect, device);
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);
