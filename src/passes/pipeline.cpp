@@ -4,6 +4,7 @@
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/expand_foreach.h"
+#include "passes/recognize_attention.h"
 #include "passes/remove_noops.h"
 
 namespace litz {
@@ -23,6 +24,9 @@ constexpr GraphPass kPasses[] = {
      without_options<remove_noops>},
     {"eliminate_common_subexpressions", "Uses the first of several equal calls.",
      without_options<eliminate_common_subexpressions>},
+    // After remove_noops, so that fewer steps lie in between.
+    {"recognize_attention", "Uses the library's op for attention that is spelt out.",
+     without_options<recognize_attention>},
     // After remove_noops, which goes by eager's strides.
     {"choose_channels_last", "Lays out images channels-last where convolutions are faster so.",
      choose_channels_last},

@@ -49,6 +49,20 @@ FactoredScore factor_score(Expr score) {
   return {1, score};
 }
 
+// Sums of products are rounded once, which takes one instruction instead of two.
+Expr fuse_sums(Expr score) {
+  if (score.op() == ExprOp::kWhere)
+    return score.context().where(score.operand(0), fuse_sums(score.operand(1)),
+                                 fuse_sums(score.operand(2)));
+  if (score.op() != ExprOp::kAdd || score.dtype() != DType::kFloat32) return score;
+  for (const size_t side : {0, 1}) {
+    const Expr product = score.operand(side);
+    if (product.op() != ExprOp::kMul) continue;
+    return score.context().fma(product.operand(0), product.operand(1), score.operand(1 - side));
+  }
+  return score;
+}
+
 // Whether the score can be multiplied by log2(e) without passing the greatest float32: it holds no
 // such number as masks have for -inf.
 bool is_far_from_overflow(Expr score) {
@@ -74,8 +88,8 @@ bool is_far_from_overflow(Expr score) {
       case ExprOp::kAdd:
       case ExprOp::kSub:
       case ExprOp::kMul:
-        pending.push_back(e.operand(0));
-        pending.push_back(e.operand(1));
+      case ExprOp::kFma:
+        pending.insert(pending.end(), e.operands().begin(), e.operands().end());
         break;
       default:
         return false;
@@ -272,7 +286,7 @@ class AttentionPrinter {
 
   // From the product the weights of this step, relative to the greatest score so far.
   void weigh(const std::string& key_mask) {
-    const Expr whole = compare_positions(attention_.score);
+    const Expr whole = fuse_sums(compare_positions(attention_.score));
     const FactoredScore factored = factor_score(whole);
     const bool scales_first = is_far_from_overflow(factored.rest);
     const Expr rest = scales_first ? factored.rest : whole;
@@ -281,14 +295,15 @@ class AttentionPrinter {
     if (!key_mask.empty()) score = "tl.where(y_mask, " + score + ", float(\"-inf\"))";
     out().line("score = " + score);
     const double factor = factored.factor * kLog2OfE;
-    const std::string by = " * " + triton_literal(false, 0, scales_first ? factor : kLog2OfE,
-                                                  DType::kFloat32);
+    const std::string factor_text =
+        triton_literal(false, 0, scales_first ? factor : kLog2OfE, DType::kFloat32);
+    const std::string by = " * " + factor_text;
     const std::string greatest = "tl.max(score, 1)[:, None]";
     out().line("higher = tl.maximum(top, " + greatest + (scales_first ? by : "") + ")");
     // Of nothing but masked keys the differences would be those of infinities.
     out().line("base = tl.where(higher == float(\"-inf\"), 0.0, higher)");
     if (scales_first) {
-      out().line("weight = tl.exp2(score" + by + " - base)");
+      out().line("weight = tl.exp2(tl.fma(score, " + factor_text + ", -base))");
       out().line("less = tl.exp2(top - base)");
     } else {
       out().line("weight = tl.exp2((score - base)" + by + ")");
