@@ -253,7 +253,6 @@ class Parser {
       cursor_.expect_word("factors");
       loops += static_cast<uint32_t>(item.keys.extents.size());
       item.factors = parse_loops(loops);
-      item.masked_is_zero = !cursor_.accept_word("nan");
       operation.origin = parse_open();
       parse_attention_body(&item);
       operation.v = std::move(item);

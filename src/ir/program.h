@@ -111,8 +111,8 @@ struct Reduction {
 //
 // Sums are in any order, and weights may be rounded to the values' dtype before the last one. The
 // last two of `loops` are i and e, those before them are batch loops. A position i all of whose
-// scores are -inf gets NaN, or zeros where `masked_is_zero`; one that has no j gets zeros. A j
-// whose score is -inf has no weight, and nobody may look at what it holds: NaN there may be lost.
+// scores are -inf, or that has no j, gets zeros. A j whose score is -inf has no weight, and nobody
+// may look at what it holds: NaN there may be lost.
 struct Attention {
   BufferId output;
   LoopNest loops;
@@ -122,7 +122,6 @@ struct Attention {
   Expr key;
   Expr value;
   Expr score;
-  bool masked_is_zero = true;
 };
 
 enum class ScanKind : uint8_t { kSum, kProd, kMax, kMin };

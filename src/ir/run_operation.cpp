@@ -265,9 +265,8 @@ LitzStatus find_scores(const Attention& operation, const Loops& queries, const L
   std::vector<float> product(static_cast<size_t>(all.count()), 0.0F);
   const int64_t factors = products.extents.back();
   ExprContext& exprs = operation.score.context();
-  const Expr term =
-      exprs.binary(ExprOp::kMul, exprs.cast(operation.query, DType::kFloat64),
-                   exprs.cast(operation.key, DType::kFloat64));
+  const Expr term = exprs.binary(ExprOp::kMul, exprs.cast(operation.query, DType::kFloat64),
+                                 exprs.cast(operation.key, DType::kFloat64));
   double sum = 0;
   int64_t done = 0;
   LitzStatus status = for_each_value<double>(products, term, memory, [&](double value) {
@@ -294,11 +293,11 @@ LitzStatus find_scores(const Attention& operation, const Loops& queries, const L
   return LITZ_OK;
 }
 
-// Scores become weights; of a row that is masked as a whole, what it is to get.
-void apply_softmax(std::span<double> row, bool masked_is_zero) {
+// Scores become weights, zeros in a row that is masked as a whole.
+void apply_softmax(std::span<double> row) {
   double greatest = -std::numeric_limits<double>::infinity();
   for (double score : row) greatest = semantics::max(greatest, score);
-  if (masked_is_zero && greatest == -std::numeric_limits<double>::infinity()) {
+  if (greatest == -std::numeric_limits<double>::infinity()) {
     std::fill(row.begin(), row.end(), 0.0);
     return;
   }
@@ -391,8 +390,7 @@ LitzStatus run_operation(const Attention& operation, const OperationMemory& memo
   const int64_t row = keys.extents[0];
   const int64_t features = outer.extents.back();
   std::vector<double> weights;
-  ResultWriter writer(outer, memory, operation.output, operation.loops.variables,
-                      DType::kFloat64);
+  ResultWriter writer(outer, memory, operation.output, operation.loops.variables, DType::kFloat64);
   LitzStatus status = LITZ_OK;
   if (row == 0) {
     for (int64_t i = outer.count(); i > 0; --i) writer.add(0.0);
@@ -401,8 +399,7 @@ LitzStatus run_operation(const Attention& operation, const OperationMemory& memo
   }
   status = find_scores(operation, queries, keys, memory, weights);
   if (status != LITZ_OK) return status;
-  for (auto at = weights.begin(); at != weights.end(); at += row)
-    apply_softmax({at, at + row}, operation.masked_is_zero);
+  for (auto at = weights.begin(); at != weights.end(); at += row) apply_softmax({at, at + row});
 
   Loops all = outer;
   all.add(keys.variables[0], row);

@@ -38,10 +38,10 @@
 //        has a target for each dimension and int64 runtime indices, and does not load its output;
 //        bools are stored, min or max.
 //   P21  An Attention has at least the loops of its query and feature, and one of keys and one of
-//        factors. Query, key and value are loads of half floats of one dtype at positions known
-//        from the loops; the score and the output are float32. The query depends on no feature or
-//        key, the key on no query or feature, the value on no query or factor, the score on no
-//        feature or factor.
+//        factors, none of one iteration. Query, key and value are loads of half floats of one dtype
+//        at positions known from the loops; the score and the output are float32. The query depends
+//        on no feature or key, the key on no query or feature, the value on no query or factor, the
+//        score on no feature or factor.
 // Library ops and outputs
 //   P18  A view has one stride for each size, a dtype, an offset, and depends on size symbols only.
 //   P19  Buffers that a library op mutates are among those it reads.
@@ -372,8 +372,10 @@ class Verifier {
     check_loops(item.keys);
     check_loops(item.factors);
     const size_t rank = item.loops.variables.size();
-    const bool has_loops = rank >= 2 && item.keys.variables.size() == 1 &&
-                           item.factors.variables.size() == 1;
+    const bool has_loops =
+        rank >= 2 && item.keys.variables.size() == 1 && item.factors.variables.size() == 1 &&
+        item.loops.variables[rank - 2].is_symbol() && item.loops.variables[rank - 1].is_symbol() &&
+        item.keys.variables[0].is_symbol() && item.factors.variables[0].is_symbol();
     require(has_loops, 21, "not the loops of a query, a feature, keys and factors");
     if (!has_loops || !item.query.valid() || !item.key.valid() || !item.value.valid() ||
         !item.score.valid()) {
@@ -404,8 +406,7 @@ class Verifier {
   void require_independent(Expr expr, std::initializer_list<Index> variables) {
     for (Index index : collect_indices({&expr, 1})) {
       for (Index variable : variables) {
-        require(!variable.is_symbol() || !index.depends_on(variable), 21,
-                "an operand depends on " + to_string(variable));
+        require(!index.depends_on(variable), 21, "an operand depends on " + to_string(variable));
       }
     }
   }

@@ -3,7 +3,8 @@
 // The library's kernels for plain and causal attention are good, and stay. What has a mask or a
 // bias has to be in memory for them, one number for each query and key, and goes to slower ones; in
 // a kernel the mask is computed where it is needed. A forward graph whose backward graph wants what
-// the library's kernel saves, the logarithm of the sum of exponentials, stays with the library, too.
+// the library's kernel saves, the logarithm of the sum of exponentials, stays with the library,
+// too.
 #include <algorithm>
 #include <cmath>
 
@@ -20,10 +21,10 @@ constexpr int64_t kMostWidth = 256;   // of a head
 // An op of the library for attention.
 struct AttentionOp {
   std::string_view name;
-  std::string_view bias;      // the name of the argument; empty: it has none
-  bool is_slow = false;       // the kernel is slower than ours, whatever the arguments
+  std::string_view bias;  // the name of the argument; empty: it has none
+  bool is_slow = false;   // the kernel is slower than ours, whatever the arguments
   bool is_slow_with_bias = false;
-  bool aligns_ends = false;   // of queries and keys, where it is causal, so they have one length
+  bool aligns_ends = false;  // of queries and keys, where it is causal, so they have one length
 };
 
 constexpr AttentionOp kAttentionOps[] = {
@@ -60,14 +61,14 @@ std::vector<Index> shared_position(const TensorValue& query, const TensorValue& 
   std::vector<Index> position(batch.begin(), batch.end());
   const size_t head = batch.size() - 1;
   if (shared.sizes[head] != query.sizes[head])
-    position[head] = floor_div(batch[head], query.sizes[head].constant() /
-                                                shared.sizes[head].constant());
+    position[head] =
+        floor_div(batch[head], query.sizes[head].constant() / shared.sizes[head].constant());
   return position;
 }
 
 bool shares_heads(Index heads, Index shared) {
-  return heads == shared || (heads.is_constant() && shared.is_constant() &&
-                             shared.constant() > 0 && heads.constant() % shared.constant() == 0);
+  return heads == shared || (heads.is_constant() && shared.is_constant() && shared.constant() > 0 &&
+                             heads.constant() % shared.constant() == 0);
 }
 
 }  // namespace
@@ -153,7 +154,8 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
                                                : op.score + cast(element, DType::kFloat32);
   }
   if (is_causal) {
-    op.score = exprs.where(less_equal(exprs.index_value(j), exprs.index_value(i)), op.score, masked);
+    op.score =
+        exprs.where(less_equal(exprs.index_value(j), exprs.index_value(i)), op.score, masked);
   }
   Buffer buffer;
   buffer.name = fresh_name(call.node().name);

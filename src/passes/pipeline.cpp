@@ -22,11 +22,11 @@ constexpr GraphPass kPasses[] = {
     // Next, so that equal calls on a tensor and on a copy of it become the same call.
     {"remove_noops", "Uses the argument instead of a view or copy that is the same tensor.",
      without_options<remove_noops>},
-    {"eliminate_common_subexpressions", "Uses the first of several equal calls.",
-     without_options<eliminate_common_subexpressions>},
-    // After remove_noops, so that fewer steps lie in between.
+    // Then, so that fewer steps lie in between; layers share what it says about their mask.
     {"recognize_attention", "Uses the library's op for attention that is spelt out.",
      without_options<recognize_attention>},
+    {"eliminate_common_subexpressions", "Uses the first of several equal calls.",
+     without_options<eliminate_common_subexpressions>},
     // After remove_noops, which goes by eager's strides.
     {"choose_channels_last", "Lays out images channels-last where convolutions are faster so.",
      choose_channels_last},

@@ -16,9 +16,10 @@ namespace litz {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kVector = 8;            // half floats of 16 bytes, which the library wants
-constexpr int64_t kLeastLength = 16;      // of keys and queries of half floats
-constexpr int64_t kLeastLongLength = 256;  // of float32, which CPUs multiply as fast in two products
+constexpr int64_t kVector = 8;        // half floats of 16 bytes, which the library wants
+constexpr int64_t kLeastLength = 16;  // of keys and queries of half floats
+constexpr int64_t kLeastLongLength =
+    256;  // of float32, which CPUs multiply as fast in two products
 constexpr int64_t kMostWidth = 256;
 
 constexpr std::string_view kCpuOp = "aten::_scaled_dot_product_flash_attention_for_cpu";
@@ -102,9 +103,9 @@ class Recognizer {
   // Through such steps, and conversions between a half and float32, that nobody else reads.
   Value source(Value value, bool converts) const {
     while (uses_[value] == 1) {
-      const bool converted =
-          converts && is_call(value, "aten::_to_copy") &&
-          is_floating(tensor(operand(*call(value))).dtype) && is_floating(tensor(value).dtype);
+      const bool converted = converts && is_call(value, "aten::_to_copy") &&
+                             is_floating(tensor(operand(*call(value))).dtype) &&
+                             is_floating(tensor(value).dtype);
       if (!is_in_order(value) && !converted) break;
       value = operand(*call(value));
     }
@@ -247,22 +248,26 @@ class Recognizer {
     for (Value operand : {query, value}) {
       if (!rewriter_.result().tensor(operand).strides[3].is_constant(1)) return;
     }
-    const Value keys = add(id, "aten::transpose.int",
-                           {turned, int64_t{2}, int64_t{3}}, std::move(key));
+    const Value keys =
+        add(id, "aten::transpose.int", {turned, int64_t{2}, int64_t{3}}, std::move(key));
     const Value mask = mask_of(found, id);
 
     TensorMeta laid_out = result;
     laid_out.sizes = {batch.first, batch.second, result.sizes[1], result.sizes[2]};
     const Index row = batch.second * result.sizes[2];
-    laid_out.strides = {result.sizes[1] * row, result.sizes[2], row,
-                        graph_.context().constant(1)};
+    laid_out.strides = {result.sizes[1] * row, result.sizes[2], row, graph_.context().constant(1)};
     laid_out.offset = graph_.context().constant(0);
+    const Value is_masked = mask.valid() ? masked_rows(id, mask) : Value();
     Value attended = attention(found, id, {query, keys, value}, mask, laid_out);
-    if (mask.valid()) attended = put_nan(id, attended, mask);
+    if (is_masked.valid()) {
+      // A softmax of nothing but -inf is NaN, and the library's op gives zeros.
+      attended = add(id, "aten::masked_fill.Scalar",
+                     {attended, is_masked, std::numeric_limits<double>::quiet_NaN()}, laid_out);
+    }
     TensorMeta copied = laid_out;
     copied.strides = contiguous_strides(graph_.context(), copied.sizes);
-    const Value copy = add(id, "aten::clone", {attended}, copied,
-                           {{"memory_format", MemoryFormatArg{0}}});
+    const Value copy =
+        add(id, "aten::clone", {attended}, copied, {{"memory_format", MemoryFormatArg{0}}});
     rewriter_.replace({id, 0}, view(id, copy, result));
   }
 
@@ -319,22 +324,19 @@ class Recognizer {
     for (Index size : meta.sizes) sizes.push_back(as_argument(size));
     const Value zeros = add(id, "aten::full", {std::move(sizes), 0.0}, meta,
                             {{"dtype", meta.dtype}, {"device", DeviceArg{meta.device}}});
-    return add(id, "aten::masked_fill.Scalar",
-               {zeros, rewriter_.map(found.condition), -kInfinity}, meta);
+    return add(id, "aten::masked_fill.Scalar", {zeros, rewriter_.map(found.condition), -kInfinity},
+               meta);
   }
 
-  // A softmax of nothing but -inf is NaN, and the library's op gives zeros.
-  Value put_nan(NodeId id, Value attended, Value mask) {
+  // Whether the mask is -inf for all keys.
+  Value masked_rows(NodeId id, Value mask) {
     TensorMeta row = rewriter_.result().tensor(mask);
     row.sizes.back() = graph_.context().constant(1);
     row.strides = contiguous_strides(graph_.context(), row.sizes);
     row.offset = graph_.context().constant(0);
     const Value greatest = add(id, "aten::amax", {mask, ArgumentList{int64_t{-1}}, true}, row);
     row.dtype = DType::kBool;
-    const Value is_masked = add(id, "aten::eq.Scalar", {greatest, -kInfinity}, row);
-    return add(id, "aten::masked_fill.Scalar",
-               {attended, is_masked, std::numeric_limits<double>::quiet_NaN()},
-               rewriter_.result().tensor(attended));
+    return add(id, "aten::eq.Scalar", {greatest, -kInfinity}, row);
   }
 
   static Argument as_argument(Index size) {
@@ -365,10 +367,10 @@ class Recognizer {
   Value add(NodeId id, std::string_view op, std::vector<Argument> arguments, TensorMeta meta,
             std::vector<std::pair<std::string, Argument>> keywords = {}) {
     const OpSchema& schema = *graph_.schemas().find(op);
-    return {rewriter_.result().add_call(fresh_name(id), schema,
-                                        bind_arguments(schema, std::move(arguments),
-                                                       std::move(keywords)),
-                                        {ValueMeta::of(std::move(meta))}, graph_.node(id).stack),
+    return {rewriter_.result().add_call(
+                fresh_name(id), schema,
+                bind_arguments(schema, std::move(arguments), std::move(keywords)),
+                {ValueMeta::of(std::move(meta))}, graph_.node(id).stack),
             0};
   }
 

@@ -49,11 +49,9 @@ class KernelBuilder {
     attention.value = rewrite(op.value, mapping);
     attention.score = rewrite(op.score, mapping);
     attention.factors = {op.factors.variables[0], op.factors.extents[0]};
-    attention.masked_is_zero = op.masked_is_zero;
     const auto wide = [&](Expr half) { return exprs_.cast(half, DType::kFloat32); };
     KernelReduction product;
-    product.value =
-        exprs_.binary(ExprOp::kMul, wide(attention.query), wide(attention.key));
+    product.value = exprs_.binary(ExprOp::kMul, wide(attention.query), wide(attention.key));
     KernelReduction result;
     result.value = wide(attention.value);
     result.stage = 1;

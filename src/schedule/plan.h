@@ -83,7 +83,6 @@ struct KernelAttention {
   Expr key;
   Expr value;
   Expr score;
-  bool masked_is_zero = true;
 };
 
 struct Kernel {
@@ -104,7 +103,8 @@ struct Kernel {
   Index bytes_saved;  // memory traffic that fusion avoided
 };
 
-// All that the kernel computes: values of reductions, an attention's score, values and runtime indices of stores.
+// All that the kernel computes: values of reductions, an attention's score, values and runtime
+// indices of stores.
 std::vector<Expr> values_of(const Kernel& kernel);
 // Sets `reads` and `writes`.
 void find_accesses(Kernel& kernel);

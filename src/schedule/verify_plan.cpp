@@ -119,7 +119,7 @@ class Verifier {
         require(e.op() != ExprOp::kReduced || e.number() == 1, 11, "a store of the product");
       });
     }
-    if (attention.factors.variable.is_symbol()) variables_.insert(attention.factors.variable.id());
+    variables_.insert(attention.factors.variable.id());
   }
 
   void check_index(Index index, size_t num_runtime) {

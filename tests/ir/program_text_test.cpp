@@ -24,6 +24,7 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
   buffer hist: f32[s0, 16]
   buffer mm: f32[s0, s0] extern
   buffer one: f32[1]
+  buffer att: f32[s0, 2]
   inputs (x = tensor x, n = int s1, "odd name" = tensor "odd name")
 
   pointwise y[d0 < s0, d1 < 16] {  # add: model.py:12, x = "#1" \\ y
@@ -43,6 +44,15 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
     t13 = masked t11, t12, nan: f32
     t14 = fma t8, t13, t10
     yield t14
+  }
+
+  attention att[d0 < s0, d1 < 2] keys [d2 < 2] factors [d3 < 2] {
+    t0 = load w[d3, 0]
+    t1 = load w[d2, 0]
+    t2 = reduced 0: f32
+    t3 = mul t2, 0.5: f32
+    t4 = load w[d1, 0]
+    query t0 key t1 score t3 value t4
   }
 
   pointwise z#4[d0 < s0, d1 < 16] {

@@ -174,10 +174,10 @@ Expr compare_positions(Expr score) {
     for (Expr operand : e.operands()) operands.push_back(changed.at(operand));
     const bool same = std::equal(operands.begin(), operands.end(), e.operands().begin());
     const bool has_extent = e.op() == ExprOp::kCheckIndex;
-    changed.emplace(e, same ? e
-                            : exprs.make(e.op(), e.dtype(), operands,
-                                         has_extent ? e.index() : Index(),
-                                         has_extent ? e.fault() : IndexFault::kIndexError));
+    changed.emplace(e,
+                    same ? e
+                         : exprs.make(e.op(), e.dtype(), operands, has_extent ? e.index() : Index(),
+                                      has_extent ? e.fault() : IndexFault::kIndexError));
   });
   return changed.at(score);
 }

@@ -172,9 +172,9 @@ class AttentionPrinter {
     out().line("tile = tl.program_id(0)" + std::string(narrow_ ? "" : ".to(tl.int64)"));
     const bool grows = std::any_of(bounds_.begin(), bounds_.end(),
                                    [](const KeyBound& b) { return b.is_upper && b.step > 0; });
-    out().line("row = " + (grows ? "(" + tiles + " - 1 - tile % " + tiles + ")"
-                                 : "tile % " + tiles) +
-               " * " + text(tile_.rows));
+    out().line(
+        "row = " + (grows ? "(" + tiles + " - 1 - tile % " + tiles + ")" : "tile % " + tiles) +
+        " * " + text(tile_.rows));
     std::string rest = "tile // " + tiles;
     for (size_t loop = query_loop_; loop-- > 0;) {
       if (loop == 0) {
@@ -205,8 +205,8 @@ class AttentionPrinter {
   }
 
   // A tile of what `load` names: rows as `name` says, which stands for loop `loop`, by `along`.
-  std::string tile_of(Expr load, size_t loop, const std::string& name,
-                      const std::string& row_mask, Index along, Index length) {
+  std::string tile_of(Expr load, size_t loop, const std::string& name, const std::string& row_mask,
+                      Index along, Index length) {
     const std::optional<LinearIn> linear = linear_in(load.coordinates()[0], along);
     LITZ_CHECK(linear && linear->stride.is_constant(1),
                "neighbours of an attention's operand are not neighbours in memory");
@@ -217,9 +217,8 @@ class AttentionPrinter {
     if (length.constant() != block)
       mask += (mask.empty() ? "(" : " & (") + range_of(block) + "[None, :] < " +
               text(length.constant()) + ")";
-    return "tl.load(" + arguments_.pointer(load.buffer()) + " + (" + at + " + " +
-           range_of(block) + "[None, :])" +
-           (mask.empty() ? "" : ", mask=" + mask + ", other=0.0") + ")";
+    return "tl.load(" + arguments_.pointer(load.buffer()) + " + (" + at + " + " + range_of(block) +
+           "[None, :])" + (mask.empty() ? "" : ", mask=" + mask + ", other=0.0") + ")";
   }
 
   void load_query() {
@@ -317,9 +316,7 @@ class AttentionPrinter {
 
   void store() {
     const int block = block_of(feature());
-    out().line("result = acc / " + std::string(attention_.masked_is_zero
-                                                   ? "tl.where(total == 0.0, 1.0, total)"
-                                                   : "total"));
+    out().line("result = acc / tl.where(total == 0.0, 1.0, total)");
     out().line("w = " + range_of(block) + "[None, :]");
     std::string mask;
     if (feature().constant() != block) {
