@@ -29,14 +29,14 @@ def ready_tensor(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[
     return lambda *args: result
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_backend_argument(parser, ("aot_eager", "inductor", "litz"))
     parser.add_argument("--elements", type=int, default=16, help="elements per tensor (default 16)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the tensors are (default cpu)")
     parser.add_argument("--rounds", type=int, default=21, help="round-robin rounds (default 21)")
     parser.add_argument("--json", metavar="FILE", help="write the measurements to FILE")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     check_backends(options.backend)
 
     torch.manual_seed(0)

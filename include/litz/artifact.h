@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define LITZ_ABI_VERSION 4
+#define LITZ_ABI_VERSION 5
 
 typedef enum LitzStatus {
   LITZ_OK = 0,
@@ -185,6 +185,7 @@ typedef struct LitzInputSpec {
   const int64_t* sizes;   /* ndim extents; of an int, one: its value */
   const int64_t* strides; /* ndim extents; those of dimensions of size 0 or 1 and of empty tensors
                              do not matter */
+  int32_t is_passed_on; /* 1 where only library ops get it, as it is: its device is their matter */
 } LitzInputSpec;
 
 typedef struct LitzArtifact {

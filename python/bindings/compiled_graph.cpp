@@ -102,8 +102,9 @@ class CompiledGraph {
   void check_count(Py_ssize_t given, Py_ssize_t wanted) const;
   nb::object with_captured(nb::object inputs) const;
   nb::object call_with(const nb::object& inputs);
-  void read_inputs(Inputs inputs, Frame& frame) const;
-  void read_tensor(PyObject* object, size_t index, Frame& frame) const;
+  // Whether all tensors are on the graph's device; what is only passed on may be on another one.
+  bool read_inputs(Inputs inputs, Frame& frame) const;
+  bool read_tensor(PyObject* object, size_t index, Frame& frame) const;
   nb::object call_elsewhere(nb::handle inputs, const OtherDevice& fault) const;
   nb::object run_frame(Frame& frame, Inputs inputs);
   nb::object collect(const Frame& frame, Inputs inputs) const;
@@ -155,7 +156,7 @@ std::string device_of(PyObject* tensor) {
   return nb::cast<std::string>(nb::str(device));
 }
 
-void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) const {
+bool CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) const {
   const TorchApi& api = door_.environment->api;
   const TorchTensor handle = door_.access.handle(object);
   int64_t ndim = 0;
@@ -165,9 +166,10 @@ void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) co
   TorchDevice device;
   LitzTensor& tensor = frame.input_tensors[index];
   const TorchDevice& wanted = host_.device();
-  if (api.get_device_type(handle, &device.type) != 0 ||
-      (wanted.type == api.cuda && api.get_device_index(handle, &device.index) != 0) ||
-      device != wanted) {
+  const bool known = api.get_device_type(handle, &device.type) == 0 &&
+                     (wanted.type != api.cuda || api.get_device_index(handle, &device.index) == 0);
+  const bool here = known && device == wanted;
+  if (!here && (!known || table().inputs[index].is_passed_on == 0)) {
     throw OtherDevice(input_text(index) + "is on the device " + device_of(object) +
                       ", the graph was compiled for " + api.device_text(wanted));
   }
@@ -182,13 +184,15 @@ void CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) co
   tensor.dtype = static_cast<LitzDType>(api.from_torch(dtype));
   tensor.handle = handle;
   frame.inputs[index] = {.kind = LITZ_TENSOR, .count = 0, .u = {.tensor = &tensor}};
+  return here;
 }
 
-void CompiledGraph::read_inputs(Inputs inputs, Frame& frame) const {
+bool CompiledGraph::read_inputs(Inputs inputs, Frame& frame) const {
+  bool all_here = true;
   for (size_t i = 0; i < frame.inputs.size(); ++i) {
     PyObject* object = inputs[i];
     if (door_.access.is_tensor(object)) {
-      read_tensor(object, i, frame);
+      all_here &= read_tensor(object, i, frame);
     } else if (PyLong_Check(object)) {
       const int64_t value = PyLong_AsLongLong(object);
       if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
@@ -201,6 +205,7 @@ void CompiledGraph::read_inputs(Inputs inputs, Frame& frame) const {
   if (const std::string fault = check_inputs(table(), frame); !fault.empty()) {
     throw UserError(fault);
   }
+  return all_here;
 }
 
 nb::object CompiledGraph::collect(const Frame& frame, Inputs inputs) const {
@@ -320,13 +325,15 @@ nb::object CompiledGraph::call_unpacked(Inputs arguments) {
 
 nb::object CompiledGraph::call_with(const nb::object& inputs) {
   FramePool::Lease frame(frames_);
+  bool all_here = true;
   try {
-    read_inputs(items_of(inputs), *frame);
+    all_here = read_inputs(items_of(inputs), *frame);
   } catch (const OtherDevice& fault) {
     if (elsewhere_.is_none()) throw;
     return call_elsewhere(inputs, fault);
   }
-  if (recordings_ != nullptr) {
+  // A recording would keep what a library op read on the host.
+  if (recordings_ != nullptr && all_here) {
     nb::object outputs = recordings_->call(*frame, inputs);
     if (outputs.is_valid()) return outputs;
   }

@@ -79,16 +79,55 @@ def load_module(text: str) -> dict[str, Any]:
     return namespace
 
 
+_PACKED_ADDITION = re.compile(r"add\.s16x2\s+(%\w+),\s*(%\w+),\s*(%\w+|-?\d+);")
+
+_TWO_ADDITIONS = """{ .reg .b16 %half<6>;
+mov.b32 {%half0, %half1}, LEFT;
+mov.b32 {%half2, %half3}, RIGHT;
+add.s16 %half4, %half0, %half2;
+add.s16 %half5, %half1, %half3;
+mov.b32 RESULT, {%half4, %half5}; }"""
+
+
+def split_packed_additions(ptx: str) -> str:
+    """PTX without additions of two 16-bit integers at once.
+
+    NVIDIA's assembler (ptxas 12.8 to 13.1 at least, for sm_90) takes the constant of such an
+    addition for 0 where only one of the two sums is used further on.
+    """
+
+    def two(match: re.Match[str]) -> str:
+        text = _TWO_ADDITIONS.replace("LEFT", match[2]).replace("RIGHT", match[3])
+        return text.replace("RESULT", match[1])
+
+    return _PACKED_ADDITION.sub(two, ptx)
+
+
+def _split_for_ptxas(backend: Any) -> None:
+    """Has what Triton gives to ptxas go through split_packed_additions first."""
+    method = vars(backend)["make_cubin"]
+    is_static = isinstance(method, staticmethod)
+    original = method.__func__ if is_static else method
+    place = 0 if is_static else 1
+
+    def make_cubin(*arguments: Any) -> Any:
+        before, ptx, rest = arguments[:place], arguments[place], arguments[place + 1 :]
+        return original(*before, split_packed_additions(ptx), *rest)
+
+    backend.make_cubin = staticmethod(make_cubin) if is_static else make_cubin
+
+
 def prepare() -> str:
     """Imports Triton; returns its version."""
     os.environ.pop("TRITON_INTERPRET", None)
     import triton
     import triton.compiler
 
-    # Functions of CUDA's library keep denormal numbers, as eager's do.
     try:
         from triton.backends.nvidia import compiler as nvidia_compiler
 
+        _split_for_ptxas(nvidia_compiler.CUDABackend)
+        # Functions of CUDA's library keep denormal numbers, as eager's do.
         nvidia_compiler.nvidia.set_nvvm_reflect_ftz = lambda module: None
     except (ImportError, AttributeError):
         pass

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "codegen/simt/thread_plan.h"
 #include "codegen/triton/tile_plan.h"
 #include "support/error.h"
 #include "support/version.h"
@@ -13,6 +14,8 @@ namespace {
 
 // Of a kernel that takes about as long as its launch.
 constexpr int64_t kCombinedIterations = int64_t{1} << 20;
+// Columns that both dialects for a GPU take at once, at least.
+constexpr int64_t kBandWidth = 32;
 
 bool has_product_kernels(const Options& options, KernelDialect dialect,
                          const DeviceTarget& device) {
@@ -66,10 +69,15 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
   schedule.combine_kernels = options.combine_kernels;
   if (!device.is_cpu()) {
     schedule.few_rows = device.multiprocessors;
+    schedule.band_width = kBandWidth;
+    schedule.few_bands = device.multiprocessors / 2;
     schedule.online_sums = true;
     schedule.combined_iterations = kCombinedIterations;
   }
-  if (dialect == KernelDialect::kTriton) schedule.column_sums = triton_column_sums();
+  if (device.kind == "cuda") {
+    schedule.column_sums =
+        dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
+  }
   schedule.matrix_products = has_product_kernels(options, dialect, device);
   return schedule;
 }

@@ -64,7 +64,10 @@ bool fit_scalar(SchemaType type, Argument& argument) {
 }  // namespace
 
 bool fit_argument(const SchemaArgument& schema, Argument& argument) {
-  if (argument.is_none()) return schema.is_optional;
+  // PyTorch takes None for any tensor: an undefined one, as backward ops get for what there is none
+  // of.
+  if (argument.is_none())
+    return schema.is_optional || (schema.base == SchemaType::kTensor && !schema.is_list);
   if (!schema.is_list) return fit_scalar(schema.base, argument);
   if (!argument.is_list()) {
     if (schema.base == SchemaType::kTensor || !fit_scalar(schema.base, argument)) return false;

@@ -101,6 +101,13 @@ bool is_exact_cast(DType from, DType to) {
 
 // Operations whose operands may change places. Floating-point sums and products are left as they
 // are written: which NaN of two survives depends on it.
+// Powers of two whose reciprocal is no denormal float32: multiplying by it gives the quotient to
+// the bit, and is faster.
+bool has_exact_reciprocal(double divisor) {
+  int exponent = 0;
+  return std::abs(std::frexp(divisor, &exponent)) == 0.5 && std::abs(exponent) < 126;
+}
+
 bool is_commutative(ExprOp op, DType dtype) {
   switch (op) {
     case ExprOp::kEq:
@@ -406,6 +413,15 @@ Expr ExprContext::make(ExprOp op, DType dtype, std::span<const Expr> operands, I
     case ExprOp::kCheckDivisor:
       if (operands[0].op() == ExprOp::kConstant && !operands[0].scalar().is_zero()) {
         return operands[0];
+      }
+      break;
+    case ExprOp::kDiv:
+      if (operands[1].op() == ExprOp::kConstant && operands[0].op() != ExprOp::kConstant) {
+        const Scalar& divisor = operands[1].scalar();
+        if (size_of(node.dtype) >= 4 && has_exact_reciprocal(divisor.real)) {
+          return binary(ExprOp::kMul, operands[0],
+                        constant(Scalar::of_double(node.dtype, 1.0 / divisor.real)));
+        }
       }
       break;
     default:

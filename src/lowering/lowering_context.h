@@ -76,7 +76,7 @@ class LoweringContext {
   bool apply_activation(NodeId id);
   bool add_bias_apart(NodeId id);
   std::optional<NodeId> only_user(Value value, bool (*wanted)(const Node&)) const;
-  bool feeds_one_elementwise(Value value) const;
+  bool feeds_cheap_elementwise(Value value) const;
   bool feeds_kernels(Value value) const;
   BufferId multiply(NodeId id, std::string_view op, std::string_view schema,
                     std::initializer_list<std::string_view> names,

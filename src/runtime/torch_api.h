@@ -64,6 +64,7 @@ inline constexpr int32_t kNoDeviceIndex = -1;
 // X(member, symbol, signature): used where the installed torch has them.
 #define LITZ_TORCH_OPTIONAL(X)                                                                  \
   X(is_defined, aoti_torch_is_defined, TorchStatus(TorchTensor, bool*))                         \
+  X(new_undefined, aoti_torch_new_uninitialized_tensor, TorchStatus(TorchTensor*))              \
   X(get_layout, aoti_torch_get_layout, TorchStatus(TorchTensor, int32_t*))                      \
   X(layout_strided, aoti_torch_layout_strided, int32_t())                                       \
   X(abi_version, aoti_torch_abi_version, uint64_t())                                            \

@@ -86,9 +86,14 @@ bool pack_list(const TorchApi& api, const TorchType& type, const LitzValue& valu
 
 bool pack_tensor(const TorchApi& api, const LitzValue& value, TorchTemporaries& temporaries,
                  TorchStack* entry) {
+  TorchTensor owned = nullptr;
+  if (value.kind == LITZ_NONE && api.new_undefined != nullptr) {
+    if (api.new_undefined(&owned) != 0) return false;
+    *entry = bits(owned);
+    return true;
+  }
   if (value.kind != LITZ_TENSOR) return false;
   const TorchTensor handle = temporaries.handle(*value.u.tensor);
-  TorchTensor owned = nullptr;
   if (handle == nullptr || api.new_handle(handle, &owned) != 0) return false;
   *entry = bits(owned);
   return true;

@@ -524,9 +524,34 @@ class Fuser {
           return written != states_[group].written.end() && !written->second.full;
         });
     if (!needs_result || (options_.online_sums && is_online_sum(group, c))) return false;
+    if (count_of(c.loops.all()) == count_of(g.outer)) return false;
     const Index row = count_of(g.inner);
     if (row.range().lo > kMaxRowElements) return true;
-    return row.range().lo >= options_.long_row && count_of(g.outer).range().hi <= options_.few_rows;
+    const int64_t rows = count_of(g.outer).range().hi;
+    if (options_.band_width > 0 && lies_across_memory(group)) {
+      return rows / options_.band_width <= options_.few_bands &&
+             row.range().lo >= options_.long_band / options_.band_width;
+    }
+    return row.range().lo >= options_.long_row && rows <= options_.few_rows;
+  }
+
+  // More of what the group reads has neighbours along its last outer loop than along its last inner
+  // one.
+  bool lies_across_memory(GroupId group) const {
+    const FusionGroup& g = result_.groups[group];
+    if (g.outer.empty() || !g.outer.back().is_symbol() || !g.inner.back().is_symbol()) return false;
+    const auto walks = [](Index offset, Index loop) {
+      const std::optional<LinearIn> linear = linear_in(offset, loop);
+      return linear && linear->stride.is_constant(1);
+    };
+    int across = 0;
+    for (const auto& [buffer, position] : states_[group].reads) {
+      const Index offset = dot(context_, position, program_.buffer(buffer).strides);
+      if (!depends_on_any(offset, g.inner)) continue;
+      if (walks(offset, g.outer.back())) ++across;
+      if (walks(offset, g.inner.back())) --across;
+    }
+    return across > 0;
   }
 
   // The sum of exp(x - m) over the loops in which the group finds the maximum m of x.

@@ -30,6 +30,12 @@ struct ScheduleOptions {
   // needs a row's result is a kernel of its own, so that each can share out the rows' elements.
   int64_t few_rows = 4;
   int64_t long_row = 64 * 1024;
+  // So many rows that lie across memory, neighbours along the outer loop, are walked at once; 0:
+  // they are rows like others. What needs their results is a kernel of its own where there are no
+  // more than few_bands of long_band elements each.
+  int64_t band_width = 0;
+  int64_t few_bands = 0;
+  int64_t long_band = 16 * 1024;
   // Kernels take the sum of exp(x - m) along with the maximum m (codegen/common/online_sums.h).
   bool online_sums = false;
   // Matrix products that are reductions are kernels of their own kind (schedule/matrix_product.h).

@@ -62,16 +62,24 @@ State schedule(const State& state, const std::string&, const Options& options) {
   return schedule_program(std::make_shared<Program>(program), schedule_options(options));
 }
 
-State schedule_for_triton(const State& state, const std::string&, const Options& options) {
+State schedule_for_gpu(const State& state, KernelDialect dialect, const Options& options) {
   const Program& program =
-      level_of<Program>(state, "--schedule-for-triton takes a program: --lower makes it");
+      level_of<Program>(state, "a plan is made of a program: --lower makes it");
   DeviceTarget device;
   device.kind = "cuda";
   device.arch = "sm_90";
   device.multiprocessors = 132;
   device.loads_tiles = true;
   return schedule_program(std::make_shared<Program>(program),
-                          schedule_options(options, KernelDialect::kTriton, device));
+                          schedule_options(options, dialect, device));
+}
+
+State schedule_for_triton(const State& state, const std::string&, const Options& options) {
+  return schedule_for_gpu(state, KernelDialect::kTriton, options);
+}
+
+State schedule_for_cuda(const State& state, const std::string&, const Options& options) {
+  return schedule_for_gpu(state, KernelDialect::kThreads, options);
 }
 
 Text emit_for_backend(const Plan& plan, const std::string& path) {
@@ -106,9 +114,8 @@ State emit(const State& state, const std::string& form, const Options& options) 
         return std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
                            [](const KernelReduction& r) { return r.over_outer; });
       });
-  if (sums_columns && !form.starts_with("triton"))
-    throw UserError("--emit " + form +
-                    " cannot print kernels of --schedule-for-triton; use --schedule");
+  if (sums_columns && !form.starts_with("triton") && !form.starts_with("cuda"))
+    throw UserError("--emit " + form + " cannot print kernels for a GPU; use --schedule");
   if (form == "cuda") return Text{print_cuda_program(plan).text};
   if (form == "cuda-kernels") {
     const SimtProgram cuda = print_cuda_program(plan);
@@ -162,8 +169,10 @@ constexpr OptStep kSteps[] = {
     {"--verify", nullptr, "Check the invariants of a graph, a program or a plan", verify},
     {"--lower", nullptr, "Graph to program", lower},
     {"--schedule", nullptr, "Program to plan", schedule},
-    {"--schedule-for-triton", nullptr, "Program to plan whose kernels only --emit triton can print",
+    {"--schedule-for-triton", nullptr, "Program to plan for a GPU, as --emit triton prints it",
      schedule_for_triton},
+    {"--schedule-for-cuda", nullptr, "Program to plan for a GPU, as --emit cuda prints it",
+     schedule_for_cuda},
     {"--schedule-to", "STEP", "Program to what stands after one step of the scheduler",
      schedule_to},
     {"--emit", "FORM",

@@ -55,8 +55,9 @@ class Settings:
 
 def traced_strides(program: Program, device: str) -> list[tuple[int, ...]]:
     """The strides that PyTorch's tracing gives the results. Where they are not eager's, it is the graph that says so."""
+    arguments = program.arguments(device)
     with FakeTensorMode() as mode, torch.device(device):
-        return [t.stride() for t in program.function()(*map(mode.from_tensor, program.arguments(device)))]
+        return [t.stride() for t in program.function()(*map(mode.from_tensor, arguments))]
 
 
 @contextmanager

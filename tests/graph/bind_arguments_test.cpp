@@ -46,6 +46,7 @@ TEST(BindArguments, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(fits("Tensor[]", value));
   EXPECT_FALSE(fits("Tensor[]", ArgumentList{Argument()}));
   EXPECT_TRUE(fits("Tensor?[]", ArgumentList{Argument(), value}));
+  EXPECT_TRUE(fits("Tensor", Argument()));
   EXPECT_FALSE(fits("str", int64_t{1}));
   EXPECT_FALSE(fits("ScalarType", int64_t{6}));
   EXPECT_FALSE(fits("Layout", LayoutArg{99}));

@@ -89,11 +89,13 @@ def library_call_source(
     num_results: int,
     into: list[tuple[int, ...]] | None = None,
     lent: bool = False,
+    passed_on: bool = False,
 ) -> str:
     """A graph that calls ``op`` and returns its results.
 
     ``into``: sizes of outputs that the graph allocates, row-major, for the op to write to.
     ``lent``: the op gets the inputs without handles, like workspace memory.
+    ``passed_on``: the graph says of all inputs that it gives them to the op and does nothing else with them.
     """
     name, _, overload = op.partition(".")
     specs = []
@@ -102,7 +104,7 @@ def library_call_source(
         strides = ", ".join(map(str, tensor.stride())) or "0"
         specs.append(
             f'{{"in{i}", LITZ_TENSOR, {DTYPES[tensor.dtype]}, {tensor.dim()}, 0, '
-            f"(const int64_t[]){{{sizes}}}, (const int64_t[]){{{strides}}}}},"
+            f"(const int64_t[]){{{sizes}}}, (const int64_t[]){{{strides}}}, {int(passed_on)}}},"
         )
     writer = _Writer()
     for i, arg in enumerate(args):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from litz import _core
+from litz import LitzUserError, _core
 from litz.library_ops import describe_op
 
 from artifact_source import Input, build, library_call_source
@@ -255,3 +255,39 @@ def test_custom_op_with_keyword_only_arguments(load):
         graph = load("litz_test::scale", [x], [A, 2.0, [1, 2, 3]], 1)
         torch.testing.assert_close(graph([x])[0], x * 2 + 3)
         describe_op.cache_clear()
+
+
+@pytest.fixture
+def sizes_of():
+    """An op that only looks at how large its second argument is, if there is one."""
+    with torch.library._scoped_library("litz_test", "DEF") as library:
+        library.define("sizes_of(Tensor x, Tensor y) -> Tensor")
+        library.impl("sizes_of", lambda x, y: x + (100 if y is None else y.dim()), "CompositeExplicitAutograd")
+        yield "litz_test::sizes_of"
+        describe_op.cache_clear()
+
+
+def test_no_tensor_is_an_undefined_one(load, sizes_of):
+    assert load(sizes_of, [floats(3)], [A, None], 1)([torch.ones(3)])[0].tolist() == [101, 101, 101]
+
+
+def test_inputs_that_are_passed_on_may_be_on_another_device(load, sizes_of):
+    """As seeds of the library's attention on a GPU, which lie in the host's memory."""
+    inputs = [torch.ones(3), torch.ones(2, 2, device="meta")]
+    example = [torch.ones(3), torch.ones(2, 2)]
+    (result,) = load(sizes_of, example, [A, B], 1, passed_on=True)(list(inputs))
+    assert result.tolist() == [3, 3, 3]
+    with pytest.raises(LitzUserError, match=r"input 1 \(in1\) is on the device meta"):
+        load(sizes_of, example, [A, B], 1)(list(inputs))
+
+
+def test_graphs_say_what_they_only_pass_on(tmp_path):
+    def function(x, w):
+        return x @ w, x * 2
+
+    torch._dynamo.reset()
+    options = {"trace": str(tmp_path), "cache": False}
+    torch.compile(function, backend="litz", options=options)(floats(20, 30), floats(30, 40))
+    (source,) = tmp_path.glob("*/*graph.cpp")
+    flags = [line.rstrip("},").split()[-1] for line in source.read_text().splitlines() if "_sizes, input" in line]
+    assert flags == ["0", "1"]

@@ -41,12 +41,15 @@ double magnitude(Index e) {
   return std::numeric_limits<double>::infinity();
 }
 
-// One stage that only reduces, with constant extents.
+// One stage, in which elements do not depend on those before, with constant extents.
 bool can_split(KernelAnalysis& analysis) {
   const Kernel& kernel = analysis.kernel();
   if (kernel.num_stages != 1 || kernel.sequential) return false;
+  for (const KernelReduction& reduction : kernel.reductions) {
+    if (reduction.running) return false;
+  }
   for (const KernelStore& store : kernel.stores) {
-    if (store.inner || store.mode != StoreMode::kStore) return false;
+    if (store.mode != StoreMode::kStore) return false;
   }
   for (size_t i = 0; i < analysis.num_loops(); ++i) {
     if (!analysis.extent(i).is_constant()) return false;

@@ -1,5 +1,8 @@
 #include "codegen/common/kernel_analysis.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "schedule/expr_cost.h"
 #include "support/error.h"
 
@@ -125,6 +128,22 @@ KernelAnalysis::Work KernelAnalysis::work(const std::vector<Expr>& roots, LoopMa
     if (e.op() == ExprOp::kLoad) total.bytes += static_cast<int>(size_of(e.dtype()));
   });
   return total;
+}
+
+std::vector<Expr> unconditional_loads(std::vector<Expr> pending) {
+  std::vector<Expr> loads;
+  std::unordered_set<Expr> seen;
+  std::reverse(pending.begin(), pending.end());
+  while (!pending.empty()) {
+    const Expr e = pending.back();
+    pending.pop_back();
+    if (!seen.insert(e).second) continue;
+    if (e.op() == ExprOp::kLoad) loads.push_back(e);
+    const std::span<const Expr> operands = e.operands();
+    const size_t count = e.op() == ExprOp::kMasked ? 1 : operands.size();
+    for (size_t i = count; i-- > 0;) pending.push_back(operands[i]);
+  }
+  return loads;
 }
 
 }  // namespace litz

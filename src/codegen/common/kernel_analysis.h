@@ -72,4 +72,7 @@ class KernelAnalysis {
   std::unordered_map<Expr, LoopMask> depends_;
 };
 
+// The loads in these expressions that are done whatever conditions hold, each once.
+std::vector<Expr> unconditional_loads(std::vector<Expr> roots);
+
 }  // namespace litz

@@ -49,6 +49,7 @@ struct LitzInputSpec {
   i32 is_mutated;
   const i64* sizes;
   const i64* strides;
+  i32 is_passed_on;
 };
 struct LitzArtifact {
   unsigned abi_version;

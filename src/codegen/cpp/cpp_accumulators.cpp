@@ -18,9 +18,7 @@ Accumulator::Accumulator(const KernelReduction& reduction, uint32_t number, int 
       lanes_(lanes),
       prelude_(&prelude),
       dtype_(register_dtype(reduction.value.dtype())),
-      mask_bytes_(1) {
-  LITZ_CHECK(!reduction.over_outer, "only the Triton dialect has reductions over outer loops");
-}
+      mask_bytes_(1) {}
 
 bool Accumulator::is_arg() const {
   return reduction_->kind == ReductionKind::kArgMax || reduction_->kind == ReductionKind::kArgMin;
@@ -125,6 +123,11 @@ void Accumulator::declare(IndentedBuffer& out, const std::string& suffix) {
   if (!is_pair()) return;
   out.line(companion_type(lanes_) + " " + companion(suffix) + " = " + companion_start(lanes_) +
            ";");
+}
+
+void Accumulator::declare_turns(IndentedBuffer& out, int turns) {
+  out.line(vector_or_scalar_type() + " " + name("[" + text(turns) + "]") + ";");
+  for (int t = 0; t < turns; ++t) out.line(name("[" + text(t) + "]") + " = " + start(lanes_) + ";");
 }
 
 std::string Accumulator::companion_type(int lanes) const {

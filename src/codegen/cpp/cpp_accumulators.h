@@ -26,6 +26,7 @@ class Accumulator {
 
   // ---- in registers: vectors of `lanes`, or scalars where lanes is 1 ----
   void declare(IndentedBuffer& out, const std::string& suffix);
+  void declare_turns(IndentedBuffer& out, int turns);  // an array of so many: name("[t]")
   void accumulate(CppBody& body, const std::string& suffix);
   void merge(CppBody& body, const std::string& into, const std::string& from);
   std::string finish(CppBody& body);  // result_name(), of the scalar result

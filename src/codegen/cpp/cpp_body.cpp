@@ -582,7 +582,15 @@ void CppBody::store_inner(uint32_t stage) {
 void CppBody::store_outer() {
   std::vector<const KernelStore*> stores;
   for (const KernelStore& store : analysis_.kernel().stores) {
-    if (!store.inner) stores.push_back(&store);
+    if (!store.inner && !store.after_outer) stores.push_back(&store);
+  }
+  store_all(stores);
+}
+
+void CppBody::store_after_outer() {
+  std::vector<const KernelStore*> stores;
+  for (const KernelStore& store : analysis_.kernel().stores) {
+    if (store.after_outer) stores.push_back(&store);
   }
   store_all(stores);
 }

@@ -89,6 +89,7 @@ class CppBody {
   // another one's value is loaded from.
   void store_inner(uint32_t stage);
   void store_outer();
+  void store_after_outer();  // of an element of the inner loops
 
   // Gives kReduced(number) a name in the current scope.
   void define_reduced(uint32_t number, std::string name, bool is_vector);

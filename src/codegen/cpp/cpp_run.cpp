@@ -73,6 +73,8 @@ class RunPrinter {
         options_(options),
         binding_(bind_symbols(program_)),
         mutated_inputs_(mutated_inputs(program_)),
+        unaligned_inputs_(unaligned_inputs(program_)),
+        looked_into_(program_.buffers().size(), false),
         body_(2) {}
 
   CppRun print() {
@@ -214,10 +216,12 @@ class RunPrinter {
     return "((unsigned long long)" + address + " & " + text(kDeviceAlignment - 1) + ") == 0";
   }
 
-  // ... as kernels get it: of an input that begins anywhere, a copy.
+  // ... as kernels get it: of an input that begins anywhere, a copy, which is copied back where
+  // they write to it.
   std::string kernel_pointer(BufferId id) {
+    looked_into_[id.value] = true;
     const Storage& s = storage(id);
-    if (!options_.aligned || s.kind != Storage::Kind::kInput || mutated_inputs_[id.value])
+    if (!options_.aligned || s.kind != Storage::Kind::kInput || unaligned_inputs_[id.value])
       return pointer(id);
     const std::string name = "in" + text(s.number);
     if (!aligned_inputs_.emplace(id.value, true).second) return name;
@@ -236,6 +240,13 @@ class RunPrinter {
     body_.line("if ((status = host->copy(host->self, &from, &" + copy + ")) != 0) break;");
     body_.line(name + " = (char*)" + copy + ".data;");
     body_.close();
+    if (mutated_inputs_[id.value]) {
+      copied_back_.push_back("if (" + copy + ".handle != 0) {");
+      copied_back_.push_back("  LitzTensor to = {(char*)" + input + "->data, " + rest);
+      copied_back_.push_back("  if ((status = host->copy(host->self, &" + copy +
+                             ", &to)) != 0) break;");
+      copied_back_.push_back("}");
+    }
     return name;
   }
 
@@ -278,6 +289,7 @@ class RunPrinter {
 
   // Initialiser of a LitzTensor for a window of a buffer.
   std::string tensor_initialiser(const BufferView& view) {
+    if (!whole(view)) looked_into_[view.buffer.value] = true;
     return "{" + view_pointer(view) + ", " + lasting_array(view.sizes) + ", " +
            lasting_array(view.strides) + ", " + text(static_cast<int64_t>(view.sizes.size())) +
            ", " + dtype_text(view.dtype) + ", " + handle(view) + "}";
@@ -309,6 +321,7 @@ class RunPrinter {
         body_.line(name + ".handle = 0;");
       }
     }
+    for (const std::string& line : copied_back_) body_.line(line);
     print_outputs();
   }
 
@@ -598,7 +611,7 @@ class RunPrinter {
       const std::string name = cpp_string_literal(input.name);
       if (!input.buffer.valid()) {
         const std::string value = extents({input.integer}, t, "input" + number + "_value");
-        specs += "  {" + name + ", 2, 0, 0, 0, " + value + ", 0},\n";
+        specs += "  {" + name + ", 2, 0, 0, 0, " + value + ", 0, 0},\n";
         continue;
       }
       const Buffer& buffer = program_.buffer(input.buffer);
@@ -607,9 +620,9 @@ class RunPrinter {
       specs += "  {" + name + ", 1, " + dtype_text(buffer.dtype) + ", " +
                text(static_cast<int64_t>(buffer.sizes.size())) + ", " +
                (mutated_inputs_[input.buffer.value] ? "1" : "0") + ", " + sizes + ", " + strides +
-               "},\n";
+               (looked_into_[input.buffer.value] ? ", 0},\n" : ", 1},\n");
     }
-    if (specs.empty()) specs = "  {0, 0, 0, 0, 0, 0, 0},\n";
+    if (specs.empty()) specs = "  {0, 0, 0, 0, 0, 0, 0, 0},\n";
     t.line("static const LitzInputSpec input_specs[] = {\n" + specs + "};");
     std::string ops;
     for (OperationId id : extern_ops_) {
@@ -638,11 +651,14 @@ class RunPrinter {
   const CppRunOptions& options_;
   SymbolBinding binding_;
   std::vector<bool> mutated_inputs_;
+  std::vector<bool> unaligned_inputs_;
+  std::vector<bool> looked_into_;  // buffers that not only library ops are given as they are
   IndentedBuffer body_;
   std::vector<std::string> statics_;
   std::vector<std::string> shape_lines_;
   std::vector<std::string> tensor_lines_;
   std::vector<std::string> owned_;
+  std::vector<std::string> copied_back_;
   std::map<std::string, std::string> arrays_;
   std::map<std::string, std::string> value_arrays_;
   std::map<std::string, int64_t> shape_slots_;
@@ -665,6 +681,25 @@ std::vector<bool> mutated_inputs(const Program& program) {
     }
   }
   return mutated;
+}
+
+std::vector<bool> unaligned_inputs(const Program& program) {
+  std::vector<bool> unaligned = mutated_inputs(program);
+  std::vector<bool> shared(program.buffers().size(), false);
+  for (const Operation& operation : program.operations()) {
+    if (!std::holds_alternative<ExternKernel>(operation.v)) continue;
+    for (BufferId buffer : buffers_read(operation)) shared[buffer.value] = true;
+    for (BufferId buffer : buffers_written(operation)) shared[buffer.value] = true;
+  }
+  for (uint32_t i = 0; i < unaligned.size(); ++i) {
+    const Buffer& buffer = program.buffer(BufferId(i));
+    Index elements = program.indices().constant(1);
+    for (Index size : buffer.sizes) elements = elements * size;
+    // What lies between the elements may be another tensor's.
+    const bool is_dense = storage_elements(program, buffer) == elements;
+    unaligned[i] = unaligned[i] && (shared[i] || !is_dense);
+  }
+  return unaligned;
 }
 
 CppRun print_cpp_run(const Plan& plan, const std::vector<KernelCall>& calls, Prelude& prelude,

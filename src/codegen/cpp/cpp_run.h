@@ -14,6 +14,9 @@ inline constexpr int kDeviceAlignment = 16;
 
 // Whether the graph writes to a buffer that is one of its inputs, for each buffer.
 std::vector<bool> mutated_inputs(const Program& program);
+// ... and that kernels get where it is, aligned or not: a copy of it in the meantime would be
+// missed by library ops, and copying it back could overwrite what lies between its elements.
+std::vector<bool> unaligned_inputs(const Program& program);
 
 // How a kernel of the plan is called.
 struct KernelCall {
@@ -37,7 +40,7 @@ struct CppRunOptions {
   bool on_device = false;
   int64_t scratch_bytes = 0;  // behind the plan's workspace, for one kernel at a time
   // The device's kernels rely on buffers that begin at multiples of kDeviceAlignment bytes: of
-  // other inputs, unless the graph writes to them, they are given copies.
+  // other inputs, but for unaligned_inputs, they are given copies.
   bool aligned = false;
 };
 

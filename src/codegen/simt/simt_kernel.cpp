@@ -49,7 +49,7 @@ class KernelPrinter {
   }
 
   std::optional<CombinedPart> print_part() {
-    if (plan_.splits > 1 || !plan_.fault.empty()) return std::nullopt;
+    if (plan_.splits > 1 || plan_.rows_of_block > 0 || !plan_.fault.empty()) return std::nullopt;
     CombinedPart part;
     part.body = print_statements();
     if (!arguments_.symbols().empty() || !units_.is_constant() || local_bytes_ > kLocalBytesOfPart)
@@ -67,9 +67,13 @@ class KernelPrinter {
   SimtKernel print() {
     const std::string statements = print_statements();
     std::string finish;
-    if (plan_.splits > 1) {
+    if (has_finish()) {
       body_.push_iteration_scope();
-      print_finish();
+      if (plan_.rows_of_block > 0) {
+        print_columns_finish();
+      } else {
+        print_finish();
+      }
       body_.pop_scope("");
       finish = body_.take_text();
     }
@@ -84,12 +88,16 @@ class KernelPrinter {
       print_turned();
     } else if (is_pointwise()) {
       print_pointwise();
+    } else if (plan_.rows_of_block > 0) {
+      print_rows_and_columns();
     } else {
       print_groups();
     }
     body_.pop_scope("");
     return body_.take_text();
   }
+
+  bool has_finish() const { return plan_.splits > 1 || plan_.rows_of_block > 0; }
 
   // The block's number among those of the kernel.
   std::string block_number() const { return is_part_ ? "pid" : words_.block[0]; }
@@ -230,8 +238,25 @@ class KernelPrinter {
       body_.out().line(words_.local + (dtype == DType::kBool ? "bool" : prelude_.type(dtype, 1)) +
                        " " + tiles.back() + "[" + edge + "][" + edge + " + 1];");
     }
+    // Other loads are on their way before the block waits for the squares.
+    std::vector<Expr> ahead;
+    visit_postorder(analysis_.outer_roots(), [&](Expr e) {
+      if (e.op() == ExprOp::kLoad && e.operands().empty() && ahead.size() < kLoadsAhead &&
+          std::find(loads.begin(), loads.end(), e) == loads.end())
+        ahead.push_back(e);
+    });
+    const std::string turns = text(kTurnedEdge * kTurnedEdge / plan_.threads());
+    std::vector<std::string> values;
+    for (Expr load : ahead) {
+      const DType dtype = register_dtype(load.dtype());
+      values.push_back(body_.fresh("ahead"));
+      body_.out().line((dtype == DType::kBool ? "bool" : prelude_.type(dtype, 1)) + " " +
+                       values.back() + "[" + turns + "];");
+    }
     const auto print_rows = [&](const std::string& u, const std::string& v, const auto& act) {
       body_.push_scope(CppBody::kNoLoop, "");
+      body_.out().line("const i32 j = (i32)" + words_.thread + " / " + edge + " + t * " + step +
+                       ";");
       body_.out().line("const " + position_ + " u = top + " + u + ";");
       body_.out().line("const " + position_ + " v = left + " + v + ";");
       body_.push_scope(along, "u");
@@ -239,16 +264,22 @@ class KernelPrinter {
       act();
       body_.pop_scope("");
       body_.pop_scope("if (u < " + height + " && v < " + width + ")");
-      body_.pop_scope("for (i32 j = (i32)" + words_.thread + " / " + edge + "; j < " + edge +
-                      "; j += " + step + ")");
+      body_.pop_scope("_Pragma(\"unroll\") for (i32 t = 0; t < " + turns + "; ++t)");
     };
     print_rows("x", "j", [&] {
       for (size_t i = 0; i < loads.size(); ++i)
         body_.out().line(tiles[i] + "[j][x] = " + body_.scalar(loads[i]) + ";");
     });
+    if (!ahead.empty()) {
+      print_rows("j", "x", [&] {
+        for (size_t i = 0; i < ahead.size(); ++i)
+          body_.out().line(values[i] + "[t] = " + body_.scalar(ahead[i]) + ";");
+      });
+    }
     body_.out().line(words_.barrier);
     print_rows("j", "x", [&] {
       for (size_t i = 0; i < loads.size(); ++i) body_.define_scalar(loads[i], tiles[i] + "[x][j]");
+      for (size_t i = 0; i < ahead.size(); ++i) body_.define_scalar(ahead[i], values[i] + "[t]");
       body_.store_outer();
     });
     unbind(around);
@@ -325,16 +356,27 @@ class KernelPrinter {
     }
   }
 
-  // One block for each row.
+  // A thread for each row adds up few parts, a block many.
+  bool has_few_parts() const { return plan_.splits <= kFewParts; }
+
   void print_finish() {
     const ThreadPlan first = plan_;
+    const bool alone = has_few_parts();
     plan_.columns = false;
-    plan_.group = finish_threads_;
+    plan_.group = alone ? 1 : finish_threads_;
     plan_.groups = 1;
     IndentedBuffer& out = body_.out();
-    out.line("const " + position_ + " it = (" + position_ + ")" + words_.block[0] + ";");
-    if (!shuffles()) out.line("const i32 member = (i32)" + words_.thread + ";");
-    for (const Accumulator& total : totals_) declare_shared(total);
+    out.line(
+        "const " + position_ + " it = (" + position_ + ")" + words_.block[0] +
+        (alone ? " * " + text(finish_threads_) + " + (" + position_ + ")" + words_.thread : "") +
+        ";");
+    if (alone) {
+      out.line("if (it >= " + total_ + ") return;");
+    } else if (!shuffles())
+      out.line("const i32 member = (i32)" + words_.thread + ";");
+    if (!alone) {
+      for (const Accumulator& total : totals_) declare_shared(total);
+    }
     declare_partials();
     std::vector<Accumulator*> totals;
     for (Accumulator& total : totals_) {
@@ -350,18 +392,123 @@ class KernelPrinter {
                          parts[i].second + "[(i64)part * " + text(rows()) + " + it];");
       total.merge(body_, "_t", "_o");
     }
-    body_.pop_scope("for (i32 part = (i32)" + words_.thread + "; part < " + text(first.splits) +
-                    "; part += " + text(finish_threads_) + ")");
-    combine_rows(totals);
-    settle_online_sums(0);
+    body_.pop_scope("for (i32 part = " + (alone ? "0" : "(i32)" + words_.thread) + "; part < " +
+                    text(first.splits) + "; part += " + text(plan_.group) + ")");
+    if (!alone) combine_rows(totals);
+    settle_online_sums(0, true);
     decode(outer_, "it", 1);
     bind(outer_);
     for (Accumulator& total : totals_)
       body_.define_reduced(total.number(), total.total_name("_t"), false);
     body_.push_scope(CppBody::kNoLoop, "");
     body_.store_outer();
-    body_.pop_scope("if (" + words_.thread + " == 0)");
+    body_.pop_scope(alone ? std::string(CppBody::kBlock) : "if (" + words_.thread + " == 0)");
     unbind(outer_);
+    plan_ = first;
+  }
+
+  // ---- rows whose columns are summed up, too ----
+
+  int64_t sum_blocks() const { return (rows() + plan_.rows_of_block - 1) / plan_.rows_of_block; }
+
+  // The partial results: element [block * columns + column] of an array for each sum.
+  void declare_column_partials() {
+    int64_t offset = 0;
+    for (const Accumulator& total : totals_) {
+      if (!total.reduction().over_outer) continue;
+      for (const auto& [type, name] : total.total_variables("_p")) {
+        body_.out().line(words_.global + type + "* const " + name + " = (" + words_.global + type +
+                         "*)(scratch + " + text(offset) + ");");
+        offset += (sum_blocks() * columns() * 8 + 255) / 256 * 256;
+      }
+    }
+    scratch_bytes_ = offset;
+  }
+
+  int64_t columns() const { return count(inner_).constant(); }
+
+  void print_rows_and_columns() {
+    set_units(program_.indices().constant(sum_blocks()));
+    IndentedBuffer& out = body_.out();
+    const std::string stretch = text(plan_.rows_of_block);
+    const std::string all = text(rows());
+    out.line("const i32 member = (i32)" + words_.thread + ";");
+    for (const Accumulator& total : totals_) {
+      if (barriers() && !total.reduction().over_outer) declare_shared(total);
+    }
+    for (Accumulator& a : accumulators_) {
+      if (a.reduction().over_outer) a.declare_turns(out, plan_.turns);
+    }
+    out.line("const " + position_ + " first = (" + position_ + ")" + words_.block[0] + " * " +
+             stretch + ";");
+    out.line("const " + position_ + " last = first + " + stretch + " < " + all + " ? first + " +
+             stretch + " : " + all + ";");
+    body_.push_scope(CppBody::kNoLoop, "");
+    decode(outer_, "it", 1);
+    bind(outer_);
+    if (takes_whole_turns()) keep_loads();
+    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_stage(stage);
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.store_outer();
+    body_.pop_scope("if (member == 0)");
+    unbind(outer_);
+    body_.pop_scope("for (" + position_ + " it = first; it < last; ++it)");
+    declare_column_partials();
+    open_turn();
+    const std::string at = "(i64)" + words_.block[0] + " * " + text(columns()) + " + v";
+    if (!takes_whole_turns()) body_.out().line("if (v >= " + text(columns()) + ") continue;");
+    for (Accumulator& a : accumulators_) {
+      if (!a.reduction().over_outer) continue;
+      const auto [type, array] = totals_[a.number()].total_variables("_p")[0];
+      for (int lane = 0; lane < plan_.lanes; ++lane)
+        body_.out().line(array + "[" + at + " + " + text(lane) + "] = ((const " + type + "*)&" +
+                         a.name("[t]") + ")[" + text(lane) + "];");
+    }
+    close_turn();
+  }
+
+  // Some threads for each column.
+  void print_columns_finish() {
+    const ThreadPlan first = plan_;
+    const int64_t blocks = sum_blocks();
+    plan_.columns = true;
+    plan_.groups = kFinishColumns;
+    plan_.group = finish_threads_ / kFinishColumns;
+    IndentedBuffer& out = body_.out();
+    const std::string length = text(columns());
+    const std::string width = text(kFinishColumns);
+    out.line(position_ + " it = (" + position_ + ")" + words_.block[0] + " * " + width + " + (" +
+             position_ + ")" + words_.thread + " % " + width + ";");
+    out.line("const i32 member = (i32)" + words_.thread + " / " + width + ";");
+    out.line("const bool live = it < " + length + ";");
+    out.line("if (!live) it = 0;");
+    std::vector<Accumulator*> totals;
+    for (Accumulator& total : totals_) {
+      if (!total.reduction().over_outer) continue;
+      totals.push_back(&total);
+      declare_shared(total);
+      total.declare(out, "_t");
+    }
+    declare_column_partials();
+    body_.push_scope(CppBody::kNoLoop, "");
+    for (Accumulator* total : totals) {
+      const auto [type, mine] = total->total_variables("_o")[0];
+      const std::string array = total->total_variables("_p")[0].second;
+      body_.out().line("const " + type + " " + mine + " = " + array + "[(i64)part * " + length +
+                       " + it];");
+      total->merge(body_, "_t", "_o");
+    }
+    body_.pop_scope("for (i32 part = member; part < " + text(blocks) +
+                    "; part += " + text(plan_.group) + ")");
+    combine_in_local_memory(totals, kFinishColumns);
+    decode(inner_, "it", 1);
+    bind(inner_);
+    for (Accumulator* total : totals)
+      body_.define_reduced(total->number(), total->total_name("_t"), false);
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.store_after_outer();
+    body_.pop_scope("if (live && member == 0)");
+    unbind(inner_);
     plan_ = first;
   }
 
@@ -371,7 +518,9 @@ class KernelPrinter {
   }
   bool shuffles() const { return !words_.shuffle.empty(); }
 
-  bool in_stage(const Accumulator& a, uint32_t stage) const { return a.reduction().stage == stage; }
+  bool in_stage(const Accumulator& a, uint32_t stage) const {
+    return a.reduction().stage == stage && !a.reduction().over_outer;
+  }
 
   void print_stage(uint32_t stage) {
     for (Accumulator& a : accumulators_) {
@@ -403,13 +552,13 @@ class KernelPrinter {
           body_.define_reduced(total.number(), total.total_name("_t"), false);
       }
     }
-    if (plan_.splits == 1) settle_online_sums(stage);
+    if (plan_.splits == 1) settle_online_sums(stage, plan_.group > 1);
   }
 
   // Online sums are told of infinities when all their parts are together.
-  void settle_online_sums(uint32_t stage) {
+  void settle_online_sums(uint32_t stage, bool of_groups) {
     const auto result = [&](uint32_t i) {
-      return plan_.group > 1 ? totals_[i].total_name("_t") : accumulators_[i].result_name();
+      return of_groups ? totals_[i].total_name("_t") : accumulators_[i].result_name();
     };
     for (Accumulator& total : totals_) {
       const KernelReduction& r = total.reduction();
@@ -435,24 +584,33 @@ class KernelPrinter {
 
   // Reads what more than one stage reads of the row.
   void keep_loads() {
-    std::unordered_map<Expr, uint32_t> last_stage;
+    const std::vector<Expr> always = unconditional_loads(analysis_.all_roots());
+    std::unordered_map<Expr, std::pair<uint32_t, uint32_t>> stages;  // first and last
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
       visit_postorder(analysis_.stage_roots(stage), [&](Expr e) {
-        if (e.op() != ExprOp::kLoad || !e.operands().empty() || e.dtype() == DType::kBool) return;
-        const LoopMask depends = analysis_.depends(e);
-        if ((depends >> plan_.vector_loop & 1) == 0) return;
-        // What all rows share is in the caches.
-        if (!kernel_.outer.empty() && (depends & analysis_.outer_mask()) == 0) return;
-        if (plan_.lanes > 1 && analysis_.walk(e.coordinates()[0], plan_.vector_loop) !=
-                                   KernelAnalysis::Walk::kContiguous)
-          return;
-        const auto [seen, first] = last_stage.emplace(e, stage);
-        if (first || seen->second == stage) return;
-        if (std::find(kept_.begin(), kept_.end(), e) == kept_.end() && kept_.size() < kMostKept &&
-            !is_overwritten(e.buffer()))
-          kept_.push_back(e);
+        if (e.op() == ExprOp::kLoad)
+          stages.try_emplace(e, stage, stage).first->second.second = stage;
       });
     }
+    std::vector<Expr> others;
+    for (Expr e : always) {
+      if (!e.operands().empty() || e.dtype() == DType::kBool || is_overwritten(e.buffer()))
+        continue;
+      const LoopMask depends = analysis_.depends(e);
+      if ((depends >> plan_.vector_loop & 1) == 0) continue;
+      if (plan_.lanes > 1 && analysis_.walk(e.coordinates()[0], plan_.vector_loop) !=
+                                 KernelAnalysis::Walk::kContiguous)
+        continue;
+      // What all rows share is in the caches.
+      const bool shared = !kernel_.outer.empty() && (depends & analysis_.outer_mask()) == 0;
+      const auto [first, last] = stages[e];
+      (shared || first == last ? others : kept_).push_back(e);
+    }
+    if (kept_.size() > kMostKept) kept_.resize(kMostKept);
+    // Where that is little, all is on its way before the first stage waits for anything.
+    if (static_cast<int64_t>(kept_.size() + others.size()) * plan_.turns * plan_.lanes <=
+        kFewRegisters)
+      kept_.insert(kept_.end(), others.begin(), others.end());
     for (size_t i = 0; i < kept_.size(); ++i) {
       const std::string type = prelude_.type(register_dtype(kept_[i].dtype()), plan_.lanes);
       body_.out().line(type + " " + kept_name(i) + "[" + text(plan_.turns) + "];");
@@ -485,7 +643,30 @@ class KernelPrinter {
     body_.pop_scope(words_.unroll + "for (i32 t = 0; t < " + text(plan_.turns) + "; ++t)");
   }
 
+  // Every thread takes all turns, of the only inner loop.
+  bool takes_whole_turns() const {
+    return plan_.rows_of_block == 0 ||
+           (inner_.size() == 1 && columns() % (int64_t{plan_.group} * plan_.lanes) == 0);
+  }
+
+  // Turns in all inner loops as one, the last of which may stand out past the end.
+  void print_flat_turns(uint32_t stage) {
+    open_turn();
+    body_.push_scope(CppBody::kNoLoop, "");
+    const std::string lanes = text(plan_.lanes);
+    decode(inner_, plan_.lanes > 1 ? "(v / " + lanes + ")" : "v", plan_.lanes);
+    const std::vector<size_t> around(inner_.begin(), inner_.end() - 1);
+    bind(around);
+    open_vector(inner_.back(), loop_name(inner_.back()), "");
+    print_element(stage);
+    body_.pop_scope("");
+    unbind(around);
+    body_.pop_scope("if (v < " + text(columns()) + ")");
+    close_turn();
+  }
+
   void print_turns(uint32_t stage) {
+    if (!takes_whole_turns()) return print_flat_turns(stage);
     open_turn();
     open_vector(plan_.vector_loop, "v", "");
     for (size_t i = 0; i < kept_.size(); ++i) {
@@ -571,12 +752,15 @@ class KernelPrinter {
       a.accumulate(body_, "");
       if (a.reduction().running) body_.define_reduced(a.number(), a.name(""), false);
     }
+    for (Accumulator& a : accumulators_) {
+      if (a.reduction().over_outer && a.reduction().stage == stage) a.accumulate(body_, "[t]");
+    }
     const bool any = std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
                                  [&](const KernelStore& s) { return s.inner && s.stage == stage; });
     if (!any) return;
     body_.push_scope(CppBody::kNoLoop, "");
     body_.store_inner(stage);
-    body_.pop_scope(barriers() ? "if (live)" : "");
+    body_.pop_scope(barriers() && plan_.rows_of_block == 0 ? "if (live)" : "");
   }
 
   // ---- combining the accumulators of a group ----
@@ -618,13 +802,15 @@ class KernelPrinter {
                  words_.thread + " / " + warp + "] = " + registers[i].second + ";");
     }
     out.line(words_.barrier);
-    // Every warp adds up all of them, so that all threads have the result.
+    // Every warp adds up all of its group, so that all threads have the result.
+    std::string slot = words_.thread + " % " + text(warps);
+    if (plan_.groups > 1)
+      slot = words_.thread + " / " + text(plan_.group) + " * " + text(warps) + " + " + slot;
     for (Accumulator* total : totals) {
       const auto registers = total->total_variables("_t");
       const auto shared = total->total_variables("_s");
       for (size_t i = 0; i < registers.size(); ++i)
-        out.line(registers[i].second + " = " + shared[i].second + "[" + words_.thread + " % " +
-                 text(warps) + "];");
+        out.line(registers[i].second + " = " + shared[i].second + "[" + slot + "];");
     }
     combine_warp(totals, warps);
   }
@@ -683,6 +869,12 @@ class KernelPrinter {
 
   // ---- the whole ----
 
+  std::string finish_blocks() const {
+    if (plan_.rows_of_block > 0) return text((columns() + kFinishColumns - 1) / kFinishColumns);
+    if (!has_few_parts()) return "total";
+    return "(total + " + text(finish_threads_ - 1) + ") / " + text(finish_threads_);
+  }
+
   SimtKernel assemble(const std::string& statements, const std::string& finish) {
     SimtKernel kernel;
     kernel.buffers = arguments_.buffers();
@@ -730,7 +922,7 @@ class KernelPrinter {
     h.line("*status = host->launch(host->self, " + std::string(kSimtKernelNumber) + ", grid, " +
            text(plan_.threads()) + ", 0, arguments);");
     if (!finish.empty()) {
-      h.line("const i64 finish_grid[3] = {total, 1, 1};");
+      h.line("const i64 finish_grid[3] = {" + finish_blocks() + ", 1, 1};");
       h.line("if (*status == 0) *status = host->launch(host->self, " +
              std::string(kSimtKernelNumber) + " + 1, finish_grid, " + text(finish_threads_) +
              ", 0, arguments);");
@@ -749,8 +941,12 @@ class KernelPrinter {
   CppBody body_;
   bool is_part_;  // one of several kernels (combined_launch.h)
   ThreadPlan plan_;
-  int finish_threads_;    // that combine the partial results of one row
-  std::string position_;  // the type of positions
+  static constexpr int kFewParts = 32;
+  static constexpr int kFinishColumns = 32;
+  static constexpr size_t kLoadsAhead = 4;
+  static constexpr int64_t kFewRegisters = 16;  // of a thread
+  int finish_threads_;                          // of blocks that combine partial results
+  std::string position_;                        // the type of positions
   std::vector<size_t> outer_;
   std::vector<size_t> inner_;
   std::vector<Accumulator> accumulators_;  // of a thread: lanes wide

@@ -51,21 +51,6 @@ int dividing(int lanes, Index length) {
   return lanes;
 }
 
-int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iterations,
-              const ThreadHeuristics& heuristics) {
-  if (plan.group == 1) return 1;
-  return split_rows(analysis, plan.groups, iterations,
-                    int64_t{plan.group} * plan.lanes * heuristics.turns,
-                    {heuristics.long_row, heuristics.few_blocks, heuristics.many_blocks});
-}
-
-int power_of_two(int64_t value) {
-  return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, value))));
-}
-
-// So many threads in a block a backend may ask for.
-constexpr int64_t kMostThreads = 4096;
-
 int64_t iterations_or_unknown(const KernelAnalysis& analysis, size_t first, size_t last) {
   int64_t total = 1;
   for (size_t i = first; i < last; ++i) {
@@ -75,6 +60,37 @@ int64_t iterations_or_unknown(const KernelAnalysis& analysis, size_t first, size
   }
   return total;
 }
+
+int power_of_two(int64_t value) {
+  return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, value))));
+}
+
+// Vectors that each thread of a large group takes: fewer of each load where there are more loads of
+// a row, as all may stay in registers.
+int64_t turns_of(KernelAnalysis& analysis, const ThreadPlan& plan,
+                 const ThreadHeuristics& heuristics) {
+  int64_t loads = 0;
+  visit_postorder(analysis.all_roots(), [&](Expr e) {
+    if (e.op() == ExprOp::kLoad && analysis.is_of_rows(e)) ++loads;
+  });
+  return std::clamp<int64_t>(heuristics.kept_elements / (plan.lanes * std::max<int64_t>(loads, 1)),
+                             1, heuristics.turns);
+}
+
+int splits_of(KernelAnalysis& analysis, const ThreadPlan& plan, int64_t iterations,
+              const ThreadHeuristics& heuristics) {
+  if (plan.group == 1) return 1;
+  int64_t long_row = heuristics.long_row;
+  const int64_t rows = iterations_or_unknown(analysis, 0, analysis.kernel().outer.size());
+  // Few blocks: what counts is how much each of them does.
+  if (plan.columns && rows / plan.groups < heuristics.few_blocks / 4) long_row /= plan.groups;
+  return split_rows(analysis, plan.groups, iterations,
+                    int64_t{plan.group} * plan.lanes * heuristics.turns,
+                    {long_row, heuristics.few_blocks, heuristics.many_blocks});
+}
+
+// So many threads in a block a backend may ask for.
+constexpr int64_t kMostThreads = 4096;
 
 void let_choose(const KernelAnalysis& analysis, const ThreadHeuristics& heuristics,
                 ThreadPlan& plan) {
@@ -99,7 +115,26 @@ void let_choose(const KernelAnalysis& analysis, const ThreadHeuristics& heuristi
   plan.groups = 1;
 }
 
+void plan_column_sums(KernelAnalysis& analysis, const Program& program,
+                      const ThreadHeuristics& heuristics, ThreadPlan& plan) {
+  const int64_t length = inner_iterations(analysis);
+  plan.vector_loop = analysis.num_loops() - 1;
+  plan.lanes = dividing(lanes_along(analysis, program, plan.vector_loop, heuristics),
+                        analysis.extent(plan.vector_loop));
+  plan.group = std::clamp(power_of_two(length / (2 * plan.lanes)),
+                          std::min(heuristics.warp, heuristics.most_group), heuristics.most_group);
+  plan.groups = 1;
+  const int64_t step = int64_t{plan.group} * plan.lanes;
+  plan.turns = static_cast<int>((length + step - 1) / step);
+  const int64_t rows = iterations_or_unknown(analysis, 0, analysis.kernel().outer.size());
+  plan.rows_of_block = (rows + heuristics.sum_blocks - 1) / heuristics.sum_blocks;
+}
+
 }  // namespace
+
+ColumnSumLimits simt_column_sums() {
+  return {.elements = 16384, .programs = ThreadHeuristics().sum_blocks, .least_rows = 2048};
+}
 
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
                         const ThreadHeuristics& heuristics) {
@@ -128,6 +163,11 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
   }
   if (running) return plan;
 
+  if (std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
+                  [](const KernelReduction& r) { return r.over_outer; })) {
+    plan_column_sums(analysis, program, heuristics, plan);
+    return plan;
+  }
   const int64_t iterations = inner_iterations(analysis);
   if (walks_columns(analysis, program, heuristics.column_width / 2)) {
     plan.columns = true;
@@ -149,11 +189,19 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
     plan.group = std::min(heuristics.warp, heuristics.most_group);
   } else {
     plan.group = std::min(
-        std::max(power_of_two(iterations / (plan.lanes * heuristics.turns)), 2 * heuristics.warp),
+        std::max(power_of_two(iterations / (plan.lanes * turns_of(analysis, plan, heuristics))),
+                 2 * heuristics.warp),
         heuristics.most_group);
   }
+  // Few rows have a block each, with a vector for each thread.
+  const int64_t rows = iterations_or_unknown(analysis, 0, kernel.outer.size());
+  const bool few = plan.group >= heuristics.warp && rows > 0 && rows < heuristics.few_blocks;
+  if (few) {
+    plan.group = std::clamp(power_of_two(iterations / plan.lanes), plan.group,
+                            std::max(plan.group, heuristics.most_group));
+  }
   plan.groups = std::max(1, heuristics.block / plan.group);
-  if (plan.group > heuristics.warp) plan.groups = 1;
+  if (plan.group > heuristics.warp || few) plan.groups = 1;
   let_choose(analysis, heuristics, plan);
   if (kernel.inner.size() == 1 && kernel.num_stages > 1 && plan.group > 1) {
     const Index length = analysis.extent(plan.vector_loop);

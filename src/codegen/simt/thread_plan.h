@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "codegen/common/kernel_analysis.h"
+#include "schedule/schedule.h"
 
 namespace litz {
 
@@ -45,6 +46,7 @@ struct ThreadHeuristics {
   int64_t many_blocks = 1024;  // ... into about so many
   int64_t long_row = 16384;    // ... and are longer than this
   bool local_memory = true;    // for loads that are turned in it
+  int64_t sum_blocks = 528;    // that sum up columns while they go through rows, about
   // Changes group and groups of a plan; may be empty.
   std::function<void(const ThreadShape& shape, ThreadPlan& plan)> choose;
 };
@@ -67,12 +69,18 @@ struct ThreadPlan {
   // Above 1, so many groups share the inner loops of one row, each a stretch of the last but the
   // vector loop; a second kernel combines what they made.
   int splits = 1;
+  // Above 0, a block goes through so many rows and sums up their columns, which stay in registers:
+  // `turns` vectors for each thread. A second kernel adds up what the blocks made.
+  int64_t rows_of_block = 0;
   std::string fault;  // what is wrong with a backend's choice, or empty
 
   int threads() const { return group * groups; }
 };
 
 inline constexpr int kTurnedEdge = 32;  // of those squares
+
+// Rows that may have their columns summed up so.
+ColumnSumLimits simt_column_sums();
 
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
                         const ThreadHeuristics& heuristics);

@@ -183,9 +183,12 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program, bool among_
   const bool by_columns = walks_columns(analysis, program, kColumnWidth / 4);
   const int64_t most_rows = std::min<int64_t>(power_of_two(rows), int64_t{1} << 10);
 
+  SplitLimits limits;
   if (by_columns) {
     plan.rows = static_cast<int>(std::min<int64_t>(most_rows, kColumnWidth));
-    const bool splits = split_rows(analysis, kColumnWidth, iterations, kTile) > 1;
+    // Few programs: what counts is how much each of them does.
+    if (rows_known && rows / kColumnWidth < kFewPrograms / 8) limits.long_row /= plan.rows;
+    const bool splits = split_rows(analysis, kColumnWidth, iterations, kTile, limits) > 1;
     if (!splits && rows_known && plan.rows == kColumnWidth && rows / plan.rows < kFewPrograms)
       plan.rows /= 2;
   } else {
@@ -197,7 +200,7 @@ TilePlan plan_tile(KernelAnalysis& analysis, const Program& program, bool among_
     }
   }
   plan.splits = split_rows(analysis, plan.rows, iterations,
-                           std::max<int64_t>(kTile / plan.rows, kFinishStep / plan.rows));
+                           std::max<int64_t>(kTile / plan.rows, kFinishStep / plan.rows), limits);
   const bool online = std::any_of(kernel.reductions.begin(), kernel.reductions.end(),
                                   [](const KernelReduction& r) { return r.online.has_value(); });
   int most_warps = kMostWarps;

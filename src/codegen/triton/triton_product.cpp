@@ -39,7 +39,7 @@ bool is_printable(const Program& program, Expr load, Index outer, Index k) {
   const std::optional<Layout> layout = layout_of(load, outer, k);
   // Inputs that the graph writes to begin anywhere.
   if (!layout || (program.buffer(load.buffer()).kind == BufferKind::kInput &&
-                  mutated_inputs(program)[load.buffer().value]))
+                  unaligned_inputs(program)[load.buffer().value]))
     return false;
   const auto is_whole = [](int64_t elements) { return elements > 0 && elements % kVector == 0; };
   return layout->offset % kVector == 0 &&

@@ -14,7 +14,7 @@ namespace {
 
 std::string comment(const Kernel& kernel) { return "#" + origins_comment(kernel).substr(2); }
 
-void add_functions(const Plan& plan, const std::vector<bool>& mutated,
+void add_functions(const Plan& plan, const std::vector<bool>& unaligned,
                    const TritonProgram::Kernel& kernel, TritonProgram& program) {
   for (const TritonFunction& f : kernel.printed.functions) {
     TritonProgram::Function function;
@@ -29,14 +29,14 @@ void add_functions(const Plan& plan, const std::vector<bool>& mutated,
     for (const TritonKernel::Partial& p : kernel.printed.partials)
       add(triton_pointer_type(p.dtype), true);
     for (BufferId b : kernel.printed.buffers)
-      add(triton_pointer_type(plan.program->buffer(b).dtype), !mutated[b.value]);
+      add(triton_pointer_type(plan.program->buffer(b).dtype), !unaligned[b.value]);
     for (size_t i = 0; i < kernel.printed.symbols.size(); ++i) add("i64", false);
     program.functions.push_back(std::move(function));
   }
 }
 
 // `id` is invalid for several kernels that run together.
-void add_kernel(const Plan& plan, const std::vector<bool>& mutated, KernelId id, std::string name,
+void add_kernel(const Plan& plan, const std::vector<bool>& unaligned, KernelId id, std::string name,
                 const std::string& title, TritonKernel printed, TritonProgram& program) {
   TritonProgram::Kernel kernel;
   kernel.name = std::move(name);
@@ -44,25 +44,25 @@ void add_kernel(const Plan& plan, const std::vector<bool>& mutated, KernelId id,
   kernel.kernel = id;
   kernel.source = "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, kernel.name);
   kernel.printed = std::move(printed);
-  add_functions(plan, mutated, kernel, program);
+  add_functions(plan, unaligned, kernel, program);
   program.kernels.push_back(std::move(kernel));
 }
 
 // What tells the buffers apart that a kernel of the same text may get.
-std::string identity_of(const Plan& plan, const std::vector<bool>& mutated,
+std::string identity_of(const Plan& plan, const std::vector<bool>& unaligned,
                         const std::vector<BufferId>& buffers) {
   std::string text;
   for (BufferId b : buffers) {
     text += triton_pointer_type(plan.program->buffer(b).dtype);
-    if (mutated[b.value]) text += "!";
+    if (unaligned[b.value]) text += "!";
   }
   return text;
 }
 
 // What tells two kernels of the same text apart.
-std::string identity_of(const Plan& plan, const std::vector<bool>& mutated,
+std::string identity_of(const Plan& plan, const std::vector<bool>& unaligned,
                         const TritonKernel& kernel) {
-  std::string text = kernel.text + identity_of(plan, mutated, kernel.buffers);
+  std::string text = kernel.text + identity_of(plan, unaligned, kernel.buffers);
   for (const TritonFunction& f : kernel.functions) {
     text += " " + std::to_string(f.warps) + " " + std::to_string(f.stages);
     // Launches are the kernel's too, in terms of its symbols.
@@ -75,7 +75,7 @@ std::string identity_of(const Plan& plan, const std::vector<bool>& mutated,
 class ProgramPrinter {
  public:
   explicit ProgramPrinter(const Plan& plan)
-      : plan_(plan), mutated_(mutated_inputs(*plan.program)) {}
+      : plan_(plan), unaligned_(unaligned_inputs(*plan.program)) {}
 
   TritonProgram print() {
     program_.calls.resize(plan_.kernels.size());
@@ -95,7 +95,7 @@ class ProgramPrinter {
   std::optional<CombinedPart> print_part(KernelId id) {
     std::optional<CombinedPart> part =
         print_triton_part(plan_, plan_.kernels[id], program_.prelude);
-    if (part) part->identity += " " + identity_of(plan_, mutated_, part->buffers);
+    if (part) part->identity += " " + identity_of(plan_, unaligned_, part->buffers);
     return part;
   }
 
@@ -110,16 +110,16 @@ class ProgramPrinter {
   // What call `id` launches; `printed` is kernel `only`, or several if that is invalid.
   size_t add(KernelId id, KernelId only, TritonKernel printed, const std::string& title) {
     const auto [found, added] =
-        known_.emplace(identity_of(plan_, mutated_, printed), program_.kernels.size());
+        known_.emplace(identity_of(plan_, unaligned_, printed), program_.kernels.size());
     program_.calls[id.value] = {found->second, printed.buffers, printed.symbols, id};
     if (added)
-      add_kernel(plan_, mutated_, only, "k" + std::to_string(program_.kernels.size()), title,
+      add_kernel(plan_, unaligned_, only, "k" + std::to_string(program_.kernels.size()), title,
                  std::move(printed), program_);
     return found->second;
   }
 
   const Plan& plan_;
-  std::vector<bool> mutated_;
+  std::vector<bool> unaligned_;
   TritonProgram program_;
   std::unordered_map<std::string, size_t> known_;
 };
@@ -136,14 +136,14 @@ Result<TritonProgram> print_triton_program(const Plan& plan) {
 
 TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& program,
                                      const std::vector<size_t>& kernels) {
-  const std::vector<bool> mutated = mutated_inputs(*plan.program);
+  const std::vector<bool> unaligned = unaligned_inputs(*plan.program);
   TritonVariants variants;
   for (size_t number : kernels) {
     const TritonProgram::Kernel& kernel = program.kernels[number];
     size_t next = 0;
     for (TritonKernel& printed :
          print_triton_variants(plan, plan.kernels[kernel.kernel], variants.program.prelude)) {
-      add_kernel(plan, mutated, kernel.kernel, kernel.name + "_" + std::to_string(next++),
+      add_kernel(plan, unaligned, kernel.kernel, kernel.name + "_" + std::to_string(next++),
                  comment(plan.kernels[kernel.kernel]), std::move(printed), variants.program);
       variants.of.push_back(number);
     }
