@@ -182,15 +182,40 @@ class Recognizer {
     if (found.bias.valid() && !is_mask(found.bias, dtype)) return false;
     if (found.condition.valid() && !is_mask(found.condition, DType::kBool)) return false;
     if (!on_cuda) return true;
+    const int64_t keys = key.sizes[2].constant();
+    if (found.bias.valid() &&
+        (!is_aligned(tensor(found.bias), tensor(found.bias).sizes.size() - 1) ||
+         !tensor(found.bias).sizes.back().is_constant(keys)))
+      return false;
+    if (found.condition.valid() && !tensor(found.condition).sizes.back().is_constant(keys))
+      return false;
     const bool is_masked = found.bias.valid() || found.condition.valid();
     return query.sizes[2] == result.sizes[2] && width % kVector == 0 &&
-           (!is_masked || key.sizes[2].constant() % kVector == 0);
+           (!is_masked || keys % kVector == 0);
   }
 
   bool is_mask(Value mask, DType dtype) const {
     const TensorMeta& meta = tensor(mask);
     return meta.dtype == dtype && !meta.sizes.empty() && meta.sizes.size() <= 4 &&
            !aliases_.is_written(mask);
+  }
+
+  // As the library's ops want it.
+  static bool can_be_read(const TensorMeta& meta, size_t dim) {
+    return meta.device.starts_with("cuda") ? is_aligned(meta, dim)
+                                           : meta.strides[dim].is_constant(1);
+  }
+
+  // Neighbours along `dim` are neighbours in memory, and rows of them begin at multiples of 16
+  // bytes.
+  static bool is_aligned(const TensorMeta& meta, size_t dim) {
+    const auto is_whole = [](Index elements) {
+      return elements.is_constant() && elements.constant() % kVector == 0;
+    };
+    bool aligned = is_whole(meta.offset) && meta.strides[dim].is_constant(1);
+    for (size_t i = 0; i < meta.sizes.size(); ++i)
+      aligned = aligned && (i == dim || meta.sizes[i].is_constant(1) || is_whole(meta.strides[i]));
+    return aligned;
   }
 
   // ---- operands ----
@@ -204,10 +229,10 @@ class Recognizer {
       at = operand(*call(at));
     const TensorMeta& meta = tensor(at);
     const TensorMeta& viewed = tensor(value);
-    const bool fits = meta.sizes.size() == 4 && meta.sizes[2] == viewed.sizes[1] &&
-                      meta.sizes[3] == viewed.sizes[2] &&
-                      meta.strides[turned ? 2 : 3].is_constant(1) && !aliases_.is_written(at);
-    return fits ? std::optional(at) : std::nullopt;
+    if (meta.sizes.size() != 4 || meta.sizes[2] != viewed.sizes[1] ||
+        meta.sizes[3] != viewed.sizes[2] || aliases_.is_written(at))
+      return std::nullopt;
+    return can_be_read(meta, turned ? 2 : 3) ? std::optional(at) : std::nullopt;
   }
 
   // The batch as it was before the products looked at it as one dimension.
@@ -240,13 +265,13 @@ class Recognizer {
     const std::pair<Index, Index> batch = batch_of(found);
     const Value turned = four_dimensional(id, found.key, true, batch);
     TensorMeta key = rewriter_.result().tensor(turned);
-    if (!key.strides[2].is_constant(1)) return;
+    if (!can_be_read(key, 2)) return;
     std::swap(key.sizes[2], key.sizes[3]);
     std::swap(key.strides[2], key.strides[3]);
     const Value query = four_dimensional(id, found.query, false, batch);
     const Value value = four_dimensional(id, found.value, false, batch);
     for (Value operand : {query, value}) {
-      if (!rewriter_.result().tensor(operand).strides[3].is_constant(1)) return;
+      if (!can_be_read(rewriter_.result().tensor(operand), 3)) return;
     }
     const Value keys =
         add(id, "aten::transpose.int", {turned, int64_t{2}, int64_t{3}}, std::move(key));

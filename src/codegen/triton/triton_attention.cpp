@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kMostShort = int64_t{1} << 30;
 constexpr int64_t kFewPrograms = 264;  // two on each multiprocessor of an H200
+constexpr int64_t kMostBytes = 200 * 1024;
 constexpr double kLog2OfE = 1.44269504088896340736;
 
 std::string text(int64_t value) { return std::to_string(value); }
@@ -96,6 +97,19 @@ bool is_far_from_overflow(Expr score) {
     }
   }
   return true;
+}
+
+// Of a multiprocessor's shared memory: the query, and the operands and masks of some steps.
+int64_t bytes_of(const Kernel& kernel, const AttentionTile& tile) {
+  const int64_t width = power_of_two(kernel.attention->factors.extent.constant());
+  const int64_t features = power_of_two(kernel.outer.back().extent.constant());
+  int64_t mask = 0;
+  visit_postorder({&kernel.attention->score, 1}, [&](Expr e) {
+    if (e.op() == ExprOp::kLoad && e.coordinates()[0].depends_on(kernel.inner[0].variable))
+      mask += size_of(e.dtype());
+  });
+  return tile.rows * width * 2 +
+         tile.stages * tile.keys * (2 * (width + features) + mask * tile.rows);
 }
 
 class AttentionPrinter {
@@ -360,17 +374,19 @@ AttentionTile plan_attention(const Kernel& kernel) {
     batch *= extent.is_constant() ? extent.constant() : 1;
   }
   if (widest > 64) tile.warps = 8;
-  if (widest > 128) tile.stages = 2;
   // Enough programs for all multiprocessors.
-  if (rows.is_constant() &&
-      (rows.constant() <= 64 || batch * ((rows.constant() + 127) / 128) < kFewPrograms)) {
+  const bool is_small =
+      rows.is_constant() &&
+      (rows.constant() <= 64 || batch * ((rows.constant() + 127) / 128) < kFewPrograms);
+  if (is_small || widest > 128) {
     tile.rows = 64;
     tile.warps = 4;
   }
+  while (tile.stages > 1 && bytes_of(kernel, tile) > kMostBytes) --tile.stages;
   return tile;
 }
 
-std::vector<AttentionTile> other_attention_tiles(const AttentionTile& tile) {
+std::vector<AttentionTile> other_attention_tiles(const Kernel& kernel, const AttentionTile& tile) {
   constexpr std::array<AttentionTile, 10> kTiles = {{{128, 64, 4, 3},
                                                      {128, 64, 8, 3},
                                                      {128, 128, 8, 2},
@@ -383,7 +399,7 @@ std::vector<AttentionTile> other_attention_tiles(const AttentionTile& tile) {
                                                      {64, 32, 4, 3}}};
   std::vector<AttentionTile> others;
   for (const AttentionTile& other : kTiles) {
-    if (other != tile) others.push_back(other);
+    if (other != tile && bytes_of(kernel, other) <= kMostBytes) others.push_back(other);
   }
   return others;
 }

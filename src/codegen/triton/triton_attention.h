@@ -25,7 +25,7 @@ struct AttentionTile {
 
 // The best for most sizes, and others that may be better for some.
 AttentionTile plan_attention(const Kernel& kernel);
-std::vector<AttentionTile> other_attention_tiles(const AttentionTile& tile);
+std::vector<AttentionTile> other_attention_tiles(const Kernel& kernel, const AttentionTile& tile);
 
 TritonKernel print_triton_attention(const Plan& plan, const Kernel& kernel,
                                     const AttentionTile& tile, TritonPrelude& prelude);

@@ -914,7 +914,7 @@ std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& 
                                                 TritonPrelude& prelude) {
   std::vector<TritonKernel> variants;
   if (kernel.attention) {
-    for (const AttentionTile& tile : other_attention_tiles(plan_attention(kernel)))
+    for (const AttentionTile& tile : other_attention_tiles(kernel, plan_attention(kernel)))
       variants.push_back(print_triton_attention(plan, kernel, tile, prelude));
     return variants;
   }
