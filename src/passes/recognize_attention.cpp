@@ -40,6 +40,7 @@ struct SpeltOut {
   double scale = 1;
   Value bias;       // added to the scores, of any shape that broadcasts; invalid: none
   Value condition;  // where it holds scores are -inf; invalid: none
+  Value masked;     // the scores that either is for, whose sizes it broadcasts to
 };
 
 // Four-dimensional operands.
@@ -105,7 +106,8 @@ class Recognizer {
     while (uses_[value] == 1) {
       const bool converted = converts && is_call(value, "aten::_to_copy") &&
                              is_floating(tensor(operand(*call(value))).dtype) &&
-                             is_floating(tensor(value).dtype);
+                             is_floating(tensor(value).dtype) &&
+                             tensor(value).device == tensor(operand(*call(value))).device;
       if (!is_in_order(value) && !converted) break;
       value = operand(*call(value));
     }
@@ -150,10 +152,12 @@ class Recognizer {
       } else if (op == "aten::add.Tensor") {
         if (number(node.arguments[2]) != 1.0 || !operand(node, 1).valid()) return {};
         found.bias = operand(node, 1);
+        found.masked = scores;
         if (!is_same_shape(scores, operand(node))) return {};
       } else if (op == "aten::masked_fill.Scalar") {
         if (number(node.arguments[2]) != -kInfinity) return {};
         found.condition = operand(node, 1);
+        found.masked = scores;
         if (!is_same_shape(scores, operand(node))) return {};
       } else {
         return {};
@@ -175,6 +179,7 @@ class Recognizer {
     for (Index size : {query.sizes[1], query.sizes[2], key.sizes[2], result.sizes[2]}) {
       if (!size.is_constant()) return false;
     }
+    if (found.masked.valid() && !has_score_sizes(tensor(found.masked).sizes, found)) return false;
     const int64_t least = is_half(dtype) ? kLeastLength : kLeastLongLength;
     const int64_t width = std::max(query.sizes[2].constant(), result.sizes[2].constant());
     if (query.sizes[1].constant() < least || key.sizes[2].constant() < least || width > kMostWidth)
@@ -192,6 +197,13 @@ class Recognizer {
     const bool is_masked = found.bias.valid() || found.condition.valid();
     return query.sizes[2] == result.sizes[2] && width % kVector == 0 &&
            (!is_masked || keys % kVector == 0);
+  }
+
+  // Of three dimensions, or of four with the batch as two; rows and columns as in the product.
+  bool has_score_sizes(const std::vector<Index>& sizes, const SpeltOut& found) const {
+    const size_t rank = sizes.size();
+    return (rank == 3 || rank == 4) && sizes[rank - 2] == tensor(found.query).sizes[1] &&
+           sizes[rank - 1] == tensor(found.key).sizes[2];
   }
 
   bool is_mask(Value mask, DType dtype) const {
@@ -237,13 +249,19 @@ class Recognizer {
 
   // The batch as it was before the products looked at it as one dimension.
   std::pair<Index, Index> batch_of(const SpeltOut& found) const {
+    const std::pair<Index, Index> as_one = {graph_.context().constant(1),
+                                            tensor(found.query).sizes[0]};
+    if (found.masked.valid()) {
+      const std::vector<Index>& sizes = tensor(found.masked).sizes;
+      return sizes.size() == 4 ? std::pair(sizes[0], sizes[1]) : as_one;
+    }
     for (Value operand : {found.query, found.value}) {
       const std::optional<Value> four = before_view(operand, false);
       if (four) return {tensor(*four).sizes[0], tensor(*four).sizes[1]};
     }
     if (const std::optional<Value> four = before_view(found.key, true))
       return {tensor(*four).sizes[0], tensor(*four).sizes[1]};
-    return {graph_.context().constant(1), tensor(found.query).sizes[0]};
+    return as_one;
   }
 
   // In the new graph, of sizes [batch, heads, rows, columns].

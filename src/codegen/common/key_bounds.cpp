@@ -8,6 +8,9 @@
 namespace litz {
 namespace {
 
+constexpr int kMostDepth = 8;      // of sums of positions
+constexpr int kMostVisited = 256;  // nodes of a score
+
 bool is_minus_infinity(Expr e) {
   return e.op() == ExprOp::kConstant && is_floating(e.dtype()) && std::isinf(e.scalar().real) &&
          e.scalar().real < 0;
@@ -21,24 +24,24 @@ bool is_truth(Expr e, bool truth) {
 bool is_wide_integer(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
 // An integer that positions come to. What does not fit 32 bits no position is.
-std::optional<Index> position_of(Expr e) {
-  if (!is_wide_integer(e.dtype())) return std::nullopt;
+std::optional<Index> position_of(Expr e, int depth = 0) {
+  if (!is_wide_integer(e.dtype()) || depth > kMostDepth) return std::nullopt;
   switch (e.op()) {
     case ExprOp::kIndexValue:
       return e.index();
     case ExprOp::kConstant:
       return e.context().indices().constant(e.scalar().integer);
     case ExprOp::kCast:
-      return position_of(e.operand(0));
+      return position_of(e.operand(0), depth + 1);
     case ExprOp::kAdd:
     case ExprOp::kSub: {
-      const std::optional<Index> a = position_of(e.operand(0));
-      const std::optional<Index> b = position_of(e.operand(1));
+      const std::optional<Index> a = position_of(e.operand(0), depth + 1);
+      const std::optional<Index> b = position_of(e.operand(1), depth + 1);
       if (!a || !b) return std::nullopt;
       return e.op() == ExprOp::kAdd ? *a + *b : *a - *b;
     }
     case ExprOp::kMul: {
-      const std::optional<Index> a = position_of(e.operand(0));
+      const std::optional<Index> a = position_of(e.operand(0), depth + 1);
       if (!a || e.operand(1).op() != ExprOp::kConstant) return std::nullopt;
       return *a * e.operand(1).scalar().integer;
     }
@@ -143,8 +146,6 @@ class BoundFinder {
     const Index first = by_query->rest;
     bounds_.push_back({stride < 0, stride < 0 ? first : -first, stride < 0 ? step : -step});
   }
-
-  static constexpr int kMostVisited = 256;
 
   const Index query_;
   const Index key_;

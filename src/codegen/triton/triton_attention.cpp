@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_set>
 
 #include "codegen/common/iteration_space.h"
 #include "codegen/common/key_bounds.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int64_t kMostShort = int64_t{1} << 30;
 constexpr int64_t kFewPrograms = 264;  // two on each multiprocessor of an H200
+constexpr int kMostDepth = 8;          // of choices in a score
 constexpr int64_t kMostBytes = 200 * 1024;
 constexpr double kLog2OfE = 1.44269504088896340736;
 
@@ -51,10 +53,10 @@ FactoredScore factor_score(Expr score) {
 }
 
 // Sums of products are rounded once, which takes one instruction instead of two.
-Expr fuse_sums(Expr score) {
-  if (score.op() == ExprOp::kWhere)
-    return score.context().where(score.operand(0), fuse_sums(score.operand(1)),
-                                 fuse_sums(score.operand(2)));
+Expr fuse_sums(Expr score, int depth = 0) {
+  if (score.op() == ExprOp::kWhere && depth < kMostDepth)
+    return score.context().where(score.operand(0), fuse_sums(score.operand(1), depth + 1),
+                                 fuse_sums(score.operand(2), depth + 1));
   if (score.op() != ExprOp::kAdd || score.dtype() != DType::kFloat32) return score;
   for (const size_t side : {0, 1}) {
     const Expr product = score.operand(side);
@@ -69,9 +71,11 @@ Expr fuse_sums(Expr score) {
 bool is_far_from_overflow(Expr score) {
   constexpr double kFar = 1e37;
   std::vector<Expr> pending = {score};
+  std::unordered_set<Expr> seen;
   while (!pending.empty()) {
     const Expr e = pending.back();
     pending.pop_back();
+    if (!seen.insert(e).second) continue;
     switch (e.op()) {
       case ExprOp::kConstant:
         if (!std::isinf(e.scalar().real) && std::abs(e.scalar().real) > kFar) return false;
