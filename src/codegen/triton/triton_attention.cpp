@@ -277,10 +277,9 @@ class AttentionPrinter {
       to = "last";
     }
     body_.open_loop();
-    const std::string step = narrow_ ? "step" : "step.to(tl.int64)";
     std::string key_mask;
-    out().line("y = " + step + " + " + range_of(tile_.keys) + "[None, :]");
-    out().line("z = " + step + " + " + range_of(tile_.keys) + "[:, None]");
+    out().line("y = step + " + range_of(tile_.keys) + "[None, :]");
+    out().line("z = step + " + range_of(tile_.keys) + "[:, None]");
     if (!divides(tile_.keys, length)) {
       key_mask = "z_mask";
       const std::string end = body_.index(length).text;
