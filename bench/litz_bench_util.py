@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch._inductor.config
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The Litz interface
@@ -71,7 +72,7 @@ def _fallback_counts(fallbacks: Any) -> dict[str, int]:
 
 
 def split_mode(backend: str) -> tuple[str, str | None]:
-    """Of "inductor:reduce-overhead" the backend and the mode of torch.compile."""
+    """Of "inductor:reduce-overhead" the backend and the mode of torch.compile, or "freeze"."""
     name, _, mode = backend.partition(":")
     return name, mode or None
 
@@ -116,7 +117,7 @@ def add_backend_argument(parser: argparse.ArgumentParser, default: Sequence[str]
         nargs="+",
         default=list(default),
         metavar="NAME",
-        help=f"torch.compile backends to run, with a mode as in inductor:reduce-overhead (default: {' '.join(default)})",
+        help=f"torch.compile backends to run, with a mode as in inductor:reduce-overhead, or frozen as in litz:freeze (default: {' '.join(default)})",
     )
 
 
@@ -147,7 +148,29 @@ def compiled(fn: Callable, backend: str) -> Callable:
     if backend == "eager":
         return fn
     name, mode = split_mode(backend)
-    return torch.compile(own_code(fn, backend), backend=name, mode=mode, dynamic=False)
+    if mode != FREEZE:
+        return torch.compile(own_code(fn, backend), backend=name, mode=mode, dynamic=False)
+    if name != "inductor":
+        return torch.compile(own_code(fn, backend), backend=name, options={"freeze": True}, dynamic=False)
+    return frozen_by_inductor(torch.compile(own_code(fn, backend), backend=name, dynamic=False))
+
+
+FREEZE = "freeze"
+
+
+def frozen_by_inductor(fn: Callable) -> Callable:
+    """Inductor freezes where its configuration says so while Dynamo traces, which is at the first call."""
+    traced = False
+
+    def call(*args: Any) -> Any:
+        nonlocal traced
+        if traced:
+            return fn(*args)
+        traced = True
+        with torch._inductor.config.patch(freezing=True):
+            return fn(*args)
+
+    return call
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ const ExceptionTypes& exception_types();
 
 void bind_errors(nanobind::module_& module);
 void bind_compiled_graph(nanobind::module_& module);
+void bind_frozen_graph(nanobind::module_& module);
 void bind_graph_builder(nanobind::module_& module);
 void bind_compiler(nanobind::module_& module);
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "bindings.h"
 #include "cuda_recordings.h"
 #include "driver/interpreted_graph.h"
+#include "frozen_inputs.h"
 #include "graph/op_schema.h"
 #include "python_ops.h"
 #include "runtime/backend_run.h"
@@ -80,6 +82,13 @@ class CompiledGraph {
     recordings_ =
         std::make_unique<CudaRecordings>(door_, table(), host_.device(), std::move(record));
   }
+  // Calls bring the inputs that the graph had before it was split.
+  void freeze(nb::object compute, std::vector<uint32_t> frozen, const nb::list& sources,
+              size_t count);
+  const FrozenInputs* frozen() const { return frozen_.get(); }
+  void forget_frozen() {
+    if (frozen_ != nullptr) frozen_->forget();
+  }
   size_t num_recordings() const { return recordings_ == nullptr ? 0 : recordings_->count(); }
 
   const LitzArtifact& table() const { return executable_->table(); }
@@ -91,19 +100,23 @@ class CompiledGraph {
     captured_ = nb::tuple();
     elsewhere_ = nb::none();
     if (recordings_ != nullptr) recordings_->clear();
+    if (frozen_ != nullptr) frozen_->clear();
   }
 
  private:
   std::vector<TorchOpTypes> take_ops(nb::handle describe_op);
   nb::object take_inputs(nb::handle arguments) const;
   Py_ssize_t num_own_inputs() const {
-    return table().num_inputs - PyTuple_GET_SIZE(captured_.ptr());
+    const auto all = frozen_ == nullptr ? static_cast<Py_ssize_t>(table().num_inputs)
+                                        : static_cast<Py_ssize_t>(frozen_->count());
+    return all - PyTuple_GET_SIZE(captured_.ptr());
   }
   void check_count(Py_ssize_t given, Py_ssize_t wanted) const;
   nb::object with_captured(nb::object inputs) const;
-  nb::object call_with(const nb::object& inputs);
+  nb::object call_with(const nb::object& given);
   // Whether all tensors are on the graph's device; what is only passed on may be on another one.
   bool read_inputs(Inputs inputs, Frame& frame) const;
+  void read_opaque(PyObject* object, size_t index, Frame& frame) const;
   bool read_tensor(PyObject* object, size_t index, Frame& frame) const;
   nb::object call_elsewhere(nb::handle inputs, const OtherDevice& fault) const;
   nb::object run_frame(Frame& frame, Inputs inputs);
@@ -122,6 +135,7 @@ class CompiledGraph {
   std::unique_ptr<BackendModule> backend_;  // of kernels that are not the artifact's own
   nb::tuple captured_;                      // inputs that every call gets, after its own
   std::map<std::string, std::string> places_;
+  std::unique_ptr<FrozenInputs> frozen_;
   std::unique_ptr<CudaRecordings> recordings_;
   nb::object elsewhere_;  // called instead where inputs are on another device, or None
 };
@@ -154,6 +168,32 @@ void CompiledGraph::reject(size_t index, const std::string& fault) const {
 std::string device_of(PyObject* tensor) {
   const nb::object device = nb::handle(tensor).attr("device");
   return nb::cast<std::string>(nb::str(device));
+}
+
+void CompiledGraph::freeze(nb::object compute, std::vector<uint32_t> frozen,
+                           const nb::list& sources, size_t count) {
+  std::vector<FrozenInputs::Source> read;
+  for (nb::handle source : sources) {
+    read.push_back(
+        {nb::cast<bool>(source[0]), nb::cast<bool>(source[1]), nb::cast<uint32_t>(source[2])});
+  }
+  if (read.size() != static_cast<size_t>(table().num_inputs))
+    throw InternalError("a frozen graph has other inputs than were compiled");
+  frozen_ = std::make_unique<FrozenInputs>(door_, std::move(compute), std::move(frozen),
+                                           std::move(read), count);
+}
+
+// Of a tensor whose layout the library alone knows nothing but the handle is looked at.
+void CompiledGraph::read_opaque(PyObject* object, size_t index, Frame& frame) const {
+  const LitzInputSpec& spec = table().inputs[index];
+  LitzTensor& tensor = frame.input_tensors[index];
+  tensor = {.data = nullptr,
+            .sizes = spec.sizes,
+            .strides = spec.strides,
+            .ndim = spec.ndim,
+            .dtype = spec.dtype,
+            .handle = door_.access.handle(object)};
+  frame.inputs[index] = {.kind = LITZ_TENSOR, .count = 0, .u = {.tensor = &tensor}};
 }
 
 bool CompiledGraph::read_tensor(PyObject* object, size_t index, Frame& frame) const {
@@ -191,7 +231,9 @@ bool CompiledGraph::read_inputs(Inputs inputs, Frame& frame) const {
   bool all_here = true;
   for (size_t i = 0; i < frame.inputs.size(); ++i) {
     PyObject* object = inputs[i];
-    if (door_.access.is_tensor(object)) {
+    if (frozen_ != nullptr && frozen_->is_opaque(i)) {
+      read_opaque(object, i, frame);
+    } else if (door_.access.is_tensor(object)) {
       all_here &= read_tensor(object, i, frame);
     } else if (PyLong_Check(object)) {
       const int64_t value = PyLong_AsLongLong(object);
@@ -311,7 +353,7 @@ nb::object CompiledGraph::call(nb::handle arguments) { return call_with(take_inp
 
 nb::object CompiledGraph::call_unpacked(Inputs arguments) {
   check_count(static_cast<Py_ssize_t>(arguments.size()), num_own_inputs());
-  if (PyTuple_GET_SIZE(captured_.ptr()) != 0 || recordings_ != nullptr)
+  if (PyTuple_GET_SIZE(captured_.ptr()) != 0 || recordings_ != nullptr || frozen_ != nullptr)
     return call_with(with_captured(tuple_of(arguments)));
   FramePool::Lease frame(frames_);
   try {
@@ -323,14 +365,15 @@ nb::object CompiledGraph::call_unpacked(Inputs arguments) {
   return run_frame(*frame, arguments);
 }
 
-nb::object CompiledGraph::call_with(const nb::object& inputs) {
+nb::object CompiledGraph::call_with(const nb::object& given) {
+  const nb::object inputs = frozen_ == nullptr ? given : frozen_->arrange(items_of(given));
   FramePool::Lease frame(frames_);
   bool all_here = true;
   try {
     all_here = read_inputs(items_of(inputs), *frame);
   } catch (const OtherDevice& fault) {
     if (elsewhere_.is_none()) throw;
-    return call_elsewhere(inputs, fault);
+    return call_elsewhere(given, fault);
   }
   // A recording would keep what a library op read on the host.
   if (recordings_ != nullptr && all_here) {
@@ -374,6 +417,9 @@ int CompiledGraph::traverse(visitproc visit, void* arg) const {
   for (const nb::object& callable : callables_) Py_VISIT(callable.ptr());
   Py_VISIT(captured_.ptr());
   Py_VISIT(elsewhere_.ptr());
+  if (frozen_ != nullptr) {
+    if (const int result = frozen_->traverse(visit, arg); result != 0) return result;
+  }
   if (recordings_ != nullptr) return recordings_->traverse(visit, arg);
   return 0;
 }
@@ -435,7 +481,7 @@ PyType_Slot slots[] = {
 
 void bind_compiled_graph(nb::module_& m) {
   nb::class_<CompiledGraph> graph(
-      m, "CompiledGraph", nb::type_slots(slots), nb::dynamic_attr(),
+      m, "CompiledGraph", nb::type_slots(slots), nb::dynamic_attr(), nb::is_weak_referenceable(),
       "A compiled graph, loaded. Called with the list of its inputs, which it empties; returns a "
       "tuple. Any number of threads may call it at once.");
   graph
@@ -498,6 +544,20 @@ void bind_compiled_graph(nb::module_& m) {
       .def("record_runs", &CompiledGraph::record_runs, nb::arg("record"),
            "Lets calls on a CUDA device be recorded as CUDA graphs and replayed. "
            "`record(inputs, copied)` is what `litz.cuda_graphs.recorder` gives.")
+      .def("freeze", &CompiledGraph::freeze, nb::arg("compute"), nb::arg("frozen"),
+           nb::arg("sources"), nb::arg("count"),
+           "Lets calls bring `count` inputs, of which those at positions `frozen` are computed "
+           "with: `compute` and `sources` are what `litz.freezing` has.")
+      .def("forget_frozen", &CompiledGraph::forget_frozen,
+           "Computes again at the next call what depends on frozen inputs alone.")
+      .def_prop_ro(
+          "frozen_sets",
+          [](const CompiledGraph& g) -> nb::object {
+            if (g.frozen() == nullptr) return nb::none();
+            return nb::make_tuple(g.frozen()->num_computed(), g.frozen()->num_kept());
+          },
+          "How often that was computed, and how many sets of it are kept; None where nothing is "
+          "frozen.")
       .def_prop_ro("num_recordings", &CompiledGraph::num_recordings, "CUDA graphs that are kept.")
       .def_prop_ro("library_ops", &CompiledGraph::library_ops,
                    "(name, overload, FX node, way) of each library op; the way is \"direct\", "

@@ -19,6 +19,7 @@
 #include "graph_builder.h"
 #include "ir/print_program.h"
 #include "lowering/lowering.h"
+#include "options_from_python.h"
 #include "support/error.h"
 
 namespace nb = nanobind;
@@ -45,11 +46,19 @@ std::map<std::string, OptionValue> read_options(const nb::dict& given) {
   return options;
 }
 
+}  // namespace
+
+Options options_from_python(const nb::dict& given) {
+  return make_options(read_options(given), environment_variable);
+}
+
+namespace {
+
 // (path, report as JSON, warnings, program, why it is left to eager, whether its kernels are the
 // backend's): a path, a program to be
 // interpreted, or a reason.
 nb::tuple compile(GraphBuilder& builder, const nb::dict& given, HostPaths& paths) {
-  const Options options = make_options(read_options(given), environment_variable);
+  const Options options = options_from_python(given);
   std::string unknown_variables = unknown_variables_warning(environment_names());
   Compiled compiled;
   {
@@ -173,8 +182,7 @@ void bind_compiler(nb::module_& m) {
       "cached_graphs",
       [](const nb::dict& given) {
         nb::list graphs;
-        for (const CachedGraph& g :
-             cached_graphs(make_options(read_options(given), environment_variable)))
+        for (const CachedGraph& g : cached_graphs(options_from_python(given)))
           graphs.append(nb::make_tuple(g.digest, g.dialect, g.bytes, g.last_used_ns, g.graph));
         return graphs;
       },
@@ -183,8 +191,7 @@ void bind_compiler(nb::module_& m) {
   m.def(
       "clear_cached_graphs",
       [](const nb::dict& given, const std::string& dialect) {
-        return clear_cached_graphs(make_options(read_options(given), environment_variable),
-                                   dialect);
+        return clear_cached_graphs(options_from_python(given), dialect);
       },
       nb::arg("options"), nb::arg("dialect") = "", "How many graphs were removed.");
   m.def("mode_table", &mode_table, "The modes as JSON: for each the options that it sets.");
@@ -195,13 +202,12 @@ void bind_compiler(nb::module_& m) {
   m.def(
       "option_text",
       [](const nb::dict& given, const std::string& name) {
-        return option_text(make_options(read_options(given), environment_variable), name);
+        return option_text(options_from_python(given), name);
       },
       nb::arg("options"), nb::arg("name"),
       "The value of one option as text: what is given, in the environment, or the default.");
   m.def(
-      "check_options",
-      [](const nb::dict& given) { make_options(read_options(given), environment_variable); },
+      "check_options", [](const nb::dict& given) { options_from_python(given); },
       nb::arg("options"), "Raises LitzUserError for a name or a value that is not valid.");
 }
 

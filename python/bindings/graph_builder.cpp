@@ -35,6 +35,12 @@ GraphBuilder::GraphBuilder() : access_(TorchDoor::get().access) {
   fake_tensor_type_ = nb::module_::import_("torch._subclasses.fake_tensor").attr("FakeTensor");
 }
 
+GraphBuilder::GraphBuilder(Graph graph, std::string device) : GraphBuilder() {
+  graph_ = std::move(graph);
+  device_ = std::move(device);
+  has_tensor_ = true;
+}
+
 void GraphBuilder::symbol(const std::string& name, int64_t lo, int64_t hi) {
   symbols_.emplace(name, graph_.context().size_symbol(name, {lo, hi}));
 }
@@ -213,14 +219,14 @@ ArgumentList GraphBuilder::to_list(nb::handle sequence) {
   return list;
 }
 
-void GraphBuilder::input(nb::handle node, const std::string& name, nb::handle example) {
+void GraphBuilder::input(nb::handle node, const std::string& name, nb::handle example,
+                         bool is_frozen) {
   nodes_.append(node);
   ValueMeta meta = meta_of(example);
   Binding binding;
-  if (meta.kind == ValueMeta::Kind::kInt) {
-    binding.value = meta.integer;
-  }
-  const NodeId id = graph_.add_input(name, std::move(meta));
+  const bool is_integer = meta.kind == ValueMeta::Kind::kInt;
+  if (is_integer) binding.value = meta.integer;
+  const NodeId id = graph_.add_input(name, std::move(meta), is_frozen && !is_integer);
   if (graph_.meta({id, 0}).is_tensor()) binding.value = Value{id, 0};
   bindings_[node.ptr()] = std::move(binding);
 }
@@ -283,7 +289,7 @@ void bind_graph_builder(nb::module_& m) {
       .def(nb::init<>())
       .def("symbol", &GraphBuilder::symbol, nb::arg("name"), nb::arg("lo"), nb::arg("hi"))
       .def("input", &GraphBuilder::input, nb::arg("node"), nb::arg("name"),
-           nb::arg("example").none())
+           nb::arg("example").none(), nb::arg("is_frozen") = false)
       .def("call", &GraphBuilder::call, nb::arg("node"), nb::arg("name"), nb::arg("op"),
            nb::arg("schema"), nb::arg("args"), nb::arg("kwargs"), nb::arg("example").none(),
            nb::arg("stack"))

@@ -26,12 +26,16 @@ class UnsupportedGraph : public std::runtime_error {
 class GraphBuilder {
  public:
   GraphBuilder();
+  // A graph that is complete, on that device.
+  GraphBuilder(Graph graph, std::string device);
 
   // Declares a size symbol. Expressions over undeclared ones are data-dependent: unsupported.
   void symbol(const std::string& name, int64_t lo, int64_t hi);
 
-  // A graph input: `example` is its tensor, real or fake, or its int or SymInt.
-  void input(nanobind::handle node, const std::string& name, nanobind::handle example);
+  // A graph input: `example` is its tensor, real or fake, or its int or SymInt. A frozen one is a
+  // tensor that rarely changes from call to call.
+  void input(nanobind::handle node, const std::string& name, nanobind::handle example,
+             bool is_frozen);
   // A call of an op. Arguments may hold fx nodes given earlier; `example` is what the call returns.
   void call(nanobind::handle node, const std::string& name, const std::string& op,
             const std::string& schema, nanobind::handle args, nanobind::handle kwargs,

@@ -16,5 +16,6 @@ NB_MODULE(_core, m) {
   litz::bind_errors(m);
   litz::bind_compiled_graph(m);
   litz::bind_graph_builder(m);
+  litz::bind_frozen_graph(m);
   litz::bind_compiler(m);
 }

@@ -17,6 +17,7 @@ from litz import cache
 from litz.device_backends import backends, include_dir, register_backend
 from litz.errors import LitzError, LitzInternalError, LitzUserError, LitzWarning
 from litz.explain import Explanation, explain
+from litz.freezing import refreeze
 from litz.graph_compiler import compile_fx
 from litz.memory_pool import MemoryUsage, memory, release_memory
 from litz.options import options
@@ -39,6 +40,7 @@ __all__ = [
     "last_compile_times",
     "memory",
     "options",
+    "refreeze",
     "register_backend",
     "release_memory",
     "report",

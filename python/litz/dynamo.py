@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from torch import fx
 
+from litz import driver
 from litz.decompositions import decompositions
 from litz.direct_call import InferenceGraphs
-from litz.graph_compiler import BoxedCallable, compile_graph_module
+from litz.freezing import frozen_positions
+from litz.graph_compiler import BoxedCallable, compile_graph_module, warn_once
 from litz.options import resolve_options
 
 
@@ -27,10 +29,12 @@ def litz_backend(
     from torch._dynamo.backends.common import aot_autograd
 
     resolved = resolve_options(mode, options)
+    freezes = driver.is_on(resolved, "freeze")
     inference = InferenceGraphs()
 
     def compile_inference(part: fx.GraphModule, part_inputs: Sequence[Any]) -> BoxedCallable:
-        compiled = compile_graph_module(part, resolved, "inference", part_inputs)
+        frozen = frozen_positions(part) if freezes else None
+        compiled = compile_graph_module(part, resolved, "inference", part_inputs, frozen)
         inference.add(compiled, len(part_inputs))
         return compiled
 
@@ -50,6 +54,11 @@ def _compiler(
     options: Mapping[str, Any], kind: str
 ) -> Callable[[fx.GraphModule, Sequence[Any]], BoxedCallable]:
     def compile_part(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> BoxedCallable:
+        if driver.is_on(options, "freeze"):
+            warn_once(
+                "the option freeze does nothing for a graph that computes gradients; "
+                "call the model under torch.no_grad() or torch.inference_mode()"
+            )
         return compile_graph_module(gm, options, kind, example_inputs)
 
     return compile_part

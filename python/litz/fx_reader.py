@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from litz import _core
 from litz.errors import UnsupportedGraph
+from litz.rng_state import as_library_op, is_about_rng_state, traced_value
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
@@ -21,11 +22,13 @@ def read_graph(
     gm: fx.GraphModule,
     free_layouts: Sequence[int] = (),
     restrided: Mapping[fx.Node, torch.Tensor] | None = None,
+    frozen: Collection[int] | None = None,
 ) -> tuple[_core.GraphBuilder, list[torch.Tensor]]:
     """The graph, and the tensors that it reads beside its inputs.
 
     The compiler may change the strides of the outputs ``free_layouts``. Inputs in ``restrided`` come with other strides
-    than the graph was traced with.
+    than the graph was traced with. Placeholders at positions ``frozen`` rarely change from call to call, and neither do
+    tensors that the graph captured.
 
     The inputs of the graph are the module's placeholders, then one for each of those tensors.
     Raises UnsupportedGraph, with the reason, where the graph cannot be compiled as a whole.
@@ -34,13 +37,14 @@ def read_graph(
     nodes = list(gm.graph.nodes)
     _declare_symbols(builder, nodes)
     restrided = restrided or {}
-    for node in nodes:
-        if node.op == "placeholder":
-            _read_placeholder(builder, node, restrided.get(node, node.meta.get("val")))
+    placeholders = [node for node in nodes if node.op == "placeholder"]
+    for position, node in enumerate(placeholders):
+        value = restrided.get(node, node.meta.get("val"))
+        _read_placeholder(builder, node, value, position in (frozen or ()))
     captured: list[torch.Tensor] = []
     for node in nodes:
         if node.op == "get_attr":
-            captured.extend(_read_captured(builder, gm, node))
+            captured.extend(_read_captured(builder, gm, node, frozen is not None))
     for node in restrided:
         _read_as_traced(builder, node)
     for node in nodes:
@@ -83,12 +87,14 @@ def _bound(value: Any) -> int:
     return int(value)
 
 
-def _read_placeholder(builder: _core.GraphBuilder, node: fx.Node, value: Any) -> None:
+def _read_placeholder(
+    builder: _core.GraphBuilder, node: fx.Node, value: Any, is_frozen: bool
+) -> None:
     if isinstance(value, torch.Tensor):
         _check_tensor(node.name, value)
     elif not isinstance(value, (int, torch.SymInt)) or isinstance(value, bool):
         raise UnsupportedGraph(f"its input {node.name} is a {type(value).__name__}")
-    builder.input(node, node.name, value)
+    builder.input(node, node.name, value, is_frozen)
 
 
 def _read_as_traced(builder: _core.GraphBuilder, node: fx.Node) -> None:
@@ -101,7 +107,7 @@ def _read_as_traced(builder: _core.GraphBuilder, node: fx.Node) -> None:
 
 
 def _read_captured(
-    builder: _core.GraphBuilder, gm: fx.GraphModule, node: fx.Node
+    builder: _core.GraphBuilder, gm: fx.GraphModule, node: fx.Node, is_frozen: bool
 ) -> list[torch.Tensor]:
     """The tensor that a get_attr node names; nothing for a module, which a higher-order op takes."""
     value: Any = gm
@@ -111,7 +117,7 @@ def _read_captured(
         builder.unusable(node, f"it uses {node.target}, a {type(value).__name__}")
         return []
     _check_tensor(node.name, value)
-    builder.input(node, node.name, value)
+    builder.input(node, node.name, value, is_frozen)
     return [value]
 
 
@@ -146,7 +152,10 @@ def _read_call(builder: _core.GraphBuilder, node: fx.Node) -> None:
     elif isinstance(value, (torch.SymBool, torch.SymFloat)):
         builder.unusable(node, f"{node.name} computes a {type(value).__name__} from sizes")
     elif isinstance(target, torch._ops.OpOverload):
-        _read_op(builder, node, target, value)
+        _read_op(builder, node, target, node.args, value)
+    elif is_about_rng_state(target):
+        op, args = as_library_op(target, node.args)
+        _read_op(builder, node, op, args, traced_value(node))
     else:
         raise UnsupportedGraph(f"it calls {getattr(target, '__name__', target)}, which is no op")
 
@@ -156,7 +165,11 @@ _described: dict[torch._ops.OpOverload, tuple[str, str]] = {}
 
 
 def _read_op(
-    builder: _core.GraphBuilder, node: fx.Node, target: torch._ops.OpOverload, value: Any
+    builder: _core.GraphBuilder,
+    node: fx.Node,
+    target: torch._ops.OpOverload,
+    args: Sequence[Any],
+    value: Any,
 ) -> None:
     described = _described.get(target)
     if described is None:
@@ -165,7 +178,7 @@ def _read_op(
         described = _described[target] = (name, str(schema))
     name, schema_text = described
     stack = user_line(node.meta.get("stack_trace"))
-    builder.call(node, node.name, name, schema_text, node.args, node.kwargs, value, stack)
+    builder.call(node, node.name, name, schema_text, args, node.kwargs, value, stack)
 
 
 def user_line(stack_trace: str | None) -> str:

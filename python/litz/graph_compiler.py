@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from torch import fx
 
-from litz import _core, cuda_graphs, device_backends, driver
+from litz import _core, cuda_graphs, device_backends, driver, freezing
 from litz.errors import LitzInternalError, LitzUserError, LitzWarning, UnsupportedGraph
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
@@ -36,11 +36,13 @@ def compile_graph_module(
     options: Mapping[str, Any],
     kind: str,
     example_inputs: Sequence[Any] = (),
+    frozen: Collection[int] | None = None,
 ) -> BoxedCallable:
     """Compiles with resolved options; ``kind`` is "inference", "forward" or "backward". The example inputs of a
-    backward graph may have other strides than it was traced with."""
+    backward graph may have other strides than it was traced with. What depends on inputs at positions ``frozen`` alone
+    is computed once."""
     try:
-        return _compile(gm, options, kind, example_inputs)
+        return _compile(gm, options, kind, example_inputs, frozen)
     except UnsupportedGraph as unsupported:
         return _run_eagerly(gm, kind, str(unsupported))
     except LitzUserError:
@@ -48,7 +50,7 @@ def compile_graph_module(
     except Exception as fault:
         # Whatever it is: the model runs in eager PyTorch, which is right as well.
         text = str(fault) if isinstance(fault, LitzInternalError) else repr(fault)
-        _warn(f"Litz could not compile a graph, which runs in eager PyTorch instead: {text}")
+        warn_once(f"Litz could not compile a graph, which runs in eager PyTorch instead: {text}")
         return _run_eagerly(gm, kind, f"of a fault in Litz: {text}")
 
 
@@ -57,6 +59,7 @@ def _compile(
     options: Mapping[str, Any],
     kind: str,
     example_inputs: Sequence[Any],
+    frozen: Collection[int] | None = None,
     device_note: str = "",
 ) -> BoxedCallable:
     start = time.perf_counter()
@@ -64,29 +67,38 @@ def _compile(
         gm,
         saved_outputs(gm) if kind == "forward" else (),
         restrided_inputs(gm, example_inputs) if kind == "backward" else {},
+        frozen,
     )
     read = time.perf_counter()
+    split = None
+    if frozen is not None:
+        split = freezing.freeze(builder, options, len(example_inputs) + len(captured), warn_once)
+    if split is not None:
+        builder, options = split.rest, split.options
+    frozen_at = time.perf_counter()
     backend, note = _backend_for(builder, options)
     result = driver.compile_graph(builder, options, backend)
     compiled = time.perf_counter()
     for message in result.warnings:
-        _warn(message)
+        warn_once(message)
     if result.left_to_eager:
-        _warn(f"graphs on this device run in eager PyTorch; {result.left_to_eager}")
+        warn_once(f"graphs on this device run in eager PyTorch; {result.left_to_eager}")
         raise UnsupportedGraph(result.left_to_eager)
     try:
         graph = _load(result, captured, builder.device, gm, backend)
     except LitzUserError as error:
         if builder.device != "cpu":
-            _warn(f"a graph runs in eager PyTorch; {error}")
+            warn_once(f"a graph runs in eager PyTorch; {error}")
             raise UnsupportedGraph(str(error)) from error
         if result.on_backend:
-            _warn(f"a graph runs on the CPU, not on the option's device; {error}")
+            warn_once(f"a graph runs on the CPU, not on the option's device; {error}")
             note = f"not on {backend.name}, because {error}"
-            return _compile(gm, {**options, "device": ""}, kind, example_inputs, note)
-        _warn(f"a graph runs in the interpreter, which is slow; {error}")
+            return _compile(gm, {**options, "device": ""}, kind, example_inputs, frozen, note)
+        warn_once(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
+    if split is not None:
+        split.apply_to(graph)
     if builder.device != "cpu" and driver.is_on(options, "cuda_graphs"):
         _record_runs(graph, builder.device)
     tell_strides(gm, result.info.get("channels_last_outputs", ()))
@@ -95,8 +107,11 @@ def _compile(
     loaded = time.perf_counter()
     timings = {"read": read - start, "load": loaded - compiled}
     if not result.info.get("timings"):
-        timings["compile"] = compiled - read
+        timings["compile"] = compiled - frozen_at
     info = dict(result.info)
+    if split is not None:
+        timings["freeze"] = frozen_at - read
+        info["constants"] = len(split.compute)
     if note or device_note:
         info["device_note"] = note or device_note
     recorder.add(lambda number: GraphReport.from_info(number, kind, info, timings))
@@ -116,7 +131,7 @@ def _backend_for(
     try:
         return device_backends.open_device(plugin, name), ""
     except LitzUserError as error:
-        _warn(f"graphs run on the CPU, not on the option's device; {error}")
+        warn_once(f"graphs run on the CPU, not on the option's device; {error}")
         return None, f"not on {name}, because {error}"
 
 
@@ -139,7 +154,7 @@ def _load(
 
 def _record_runs(graph: _core.CompiledGraph, device: str) -> None:
     def refused(reason: str) -> None:
-        _warn(f"a graph cannot be recorded as a CUDA graph and runs without; {reason}")
+        warn_once(f"a graph cannot be recorded as a CUDA graph and runs without; {reason}")
 
     try:
         graph.record_runs(cuda_graphs.recorder(graph.run, device, refused))
@@ -152,7 +167,7 @@ def _eager_elsewhere(gm: fx.GraphModule) -> Callable[[Sequence[Any], str], Seque
     was traced: a graph that is given another one than it was compiled for runs in eager PyTorch."""
 
     def run(inputs: Sequence[Any], fault: str) -> Sequence[Any]:
-        _warn(f"a graph runs in eager PyTorch; {fault}")
+        warn_once(f"a graph runs in eager PyTorch; {fault}")
         return gm.forward(*inputs)
 
     return run
@@ -177,7 +192,7 @@ def _boxed(gm: fx.GraphModule) -> BoxedCallable:
 _warned: set[str] = set()
 
 
-def _warn(message: str) -> None:
+def warn_once(message: str) -> None:
     """Warns once for each kind of message, what stands before its details: one fault tends to hit
     many graphs."""
     kind = message.partition(";")[0]

@@ -118,6 +118,9 @@ class GraphReport:
     device_note: str = ""
     """Why the graph does not run on the device that the option asks for."""
 
+    constants: int = 0
+    """Tensors that are computed of parameters and buffers, once: with the option ``freeze``."""
+
     @staticmethod
     def from_info(number: int, kind: str, info: Mapping[str, Any], timings: Mapping[str, float]) -> GraphReport:
         """Reads the compiler's JSON; ``timings`` are the stages in Python."""
@@ -136,6 +139,7 @@ class GraphReport:
             dialect_reason=info.get("dialect_reason", ""),
             device=info.get("device", ""),
             device_note=info.get("device_note", ""),
+            constants=info.get("constants", 0),
             **rows,
         )
 
@@ -162,6 +166,8 @@ class GraphReport:
                 lines.append(f"  not triton because {self.dialect_reason}")
         if self.device_note:
             lines.append(f"  {self.device_note}")
+        if self.constants:
+            lines.append(f"  {self.constants} constants, computed once of parameters and buffers")
         if self.timings:
             times = ", ".join(f"{stage} {seconds * 1e3:.1f}" for stage, seconds in self.timings.items())
             lines.append(f"  milliseconds: {times}")

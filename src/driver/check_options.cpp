@@ -56,7 +56,7 @@ void check_options(const Options& options, const Graph& graph) {
                     listed(dialects));
   }
   pass_options(options);
-  attention_kernels(options);
+  lowering_options(options);
   for (const std::string& name : split_list(options.disable_passes)) {
     if (find_graph_pass(name) != nullptr) continue;
     std::vector<std::string_view> passes;

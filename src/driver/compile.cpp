@@ -20,6 +20,7 @@
 #include "driver/environment.h"
 #include "driver/report.h"
 #include "driver/reproducer.h"
+#include "driver/run_passes.h"
 #include "driver/source_id.h"
 #include "driver/stage_options.h"
 #include "driver/stuck_compilers.h"
@@ -27,12 +28,10 @@
 #include "driver/trace.h"
 #include "driver/tune_triton.h"
 #include "graph/print_graph.h"
-#include "graph/verify_graph.h"
 #include "ir/check_status.h"
 #include "ir/print_program.h"
 #include "ir/verify_program.h"
 #include "lowering/lowering.h"
-#include "passes/pipeline.h"
 #include "runtime/backend_image.h"
 #include "schedule/print_plan.h"
 #include "schedule/schedule_steps.h"
@@ -395,7 +394,7 @@ class Compilation {
   // ---- stages, in order ----
 
   Program lower(KernelDialect dialect = KernelDialect::kCpp) {
-    Graph graph = run_passes();
+    const Graph graph = run_passes(graph_, options_, trace_, timings_);
     find_laid_out_outputs(graph);
     LoweringResult lowered = timings_.measure(
         "lower", [&] { return lower_graph(graph, lowering_options(options_, dialect, gpu_)); });
@@ -412,23 +411,6 @@ class Compilation {
       const TensorMeta& eager = graph_.tensor(graph_.outputs()[output].get<Value>());
       if (own.strides != eager.strides) laid_out_outputs_.push_back(output);
     }
-  }
-
-  Graph run_passes() {
-    Graph graph = graph_;
-    if (trace_.enabled()) trace_.write("graph.litz", to_string(graph));
-    if (options_.verify) verify_graph(graph);
-    const std::vector<std::string> disabled = split_list(options_.disable_passes);
-    for (const GraphPass& pass : graph_passes()) {
-      if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
-      Graph next =
-          timings_.measure(pass.name, [&] { return pass.function(graph, pass_options(options_)); });
-      if (trace_.enabled() && to_string(next) != to_string(graph))
-        trace_.write("graph_after_" + std::string(pass.name) + ".litz", to_string(next));
-      if (options_.verify) verify_graph(next);
-      graph = std::move(next);
-    }
-    return graph;
   }
 
   Plan schedule(const Program& program, KernelDialect dialect) {

@@ -60,6 +60,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(cuda_graphs, bool, false, false, "LITZ_CUDA_GRAPHS", kAny,                                    \
     "record runs on CUDA devices as CUDA graphs and replay them; what mode=\"reduce-overhead\" "  \
     "sets")                                                                                       \
+  X(freeze, bool, false, false, "LITZ_FREEZE", kAny,                                              \
+    "in inference, compute once what depends on parameters and buffers alone; again when one "    \
+    "of them changes")                                                                            \
   X(gpu_dialect, std::string, "auto", true, "LITZ_GPU_DIALECT", kAny,                             \
     "what kernels for a GPU are written in: triton, cuda, or auto, which is triton where it can " \
     "be imported")                                                                                \
@@ -72,6 +75,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                 \
     "let Triton kernels compute attention of half floats: off, on, or auto, which is where the "  \
     "library has no fast kernel for its mask")                                                    \
+  X(random, std::string, "fused", true, "LITZ_RANDOM", kAny,                                      \
+    "where random numbers come from: fused, kernels compute them from seeds that PyTorch's "      \
+    "generator draws; or eager, the library draws the numbers that eager PyTorch would")          \
   X(layout_optimization, std::string, "auto", true, "LITZ_LAYOUT_OPTIMIZATION", kAny,             \
     "give convolutions channels-last tensors: off, on, or auto, which is where it pays")          \
   X(inline_producers, bool, true, true, "LITZ_INLINE_PRODUCERS", kAny,                            \

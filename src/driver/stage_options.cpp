@@ -22,8 +22,6 @@ bool has_product_kernels(const Options& options, KernelDialect dialect,
   return dialect == KernelDialect::kTriton && options.matrix_products && device.loads_tiles;
 }
 
-}  // namespace
-
 AttentionKernels attention_kernels(const Options& options) {
   if (options.attention == "off") return AttentionKernels::kOff;
   if (options.attention == "on") return AttentionKernels::kOn;
@@ -31,6 +29,8 @@ AttentionKernels attention_kernels(const Options& options) {
   throw UserError("option attention: there is no '" + options.attention +
                   "'; there are auto, on, off");
 }
+
+}  // namespace
 
 PassOptions pass_options(const Options& options) {
   PassOptions passes;
@@ -51,6 +51,9 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   LoweringOptions lowering;
   const AttentionKernels attention = attention_kernels(options);
   if (dialect == KernelDialect::kTriton) lowering.attention = attention;
+  if (options.random != "fused" && options.random != "eager")
+    throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
+  lowering.random_in_kernels = options.random == "fused";
   lowering.matrix_products = has_product_kernels(options, dialect, device);
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);

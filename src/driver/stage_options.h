@@ -16,8 +16,6 @@ PassOptions pass_options(const Options& options);
 
 // What kernels are written in: C++ for a CPU, CUDA C++ or what a backend has like it, Triton.
 enum class KernelDialect : uint8_t { kCpp, kThreads, kTriton };
-// Throws UserError that lists the valid values.
-AttentionKernels attention_kernels(const Options& options);
 LoweringOptions lowering_options(const Options& options,
                                  KernelDialect dialect = KernelDialect::kCpp,
                                  const DeviceTarget& device = {});

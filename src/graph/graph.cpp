@@ -19,9 +19,10 @@ Graph Graph::like(const Graph& other) {
   return result;
 }
 
-NodeId Graph::add_input(std::string name, ValueMeta meta) {
+NodeId Graph::add_input(std::string name, ValueMeta meta, bool is_frozen) {
   Node node;
   node.kind = NodeKind::kInput;
+  node.is_frozen = is_frozen;
   node.name = std::move(name);
   node.outputs.push_back(std::move(meta));
   inputs_.push_back(nodes_.push_back(std::move(node)));

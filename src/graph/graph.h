@@ -65,6 +65,7 @@ enum class NodeKind : uint8_t { kInput, kConstant, kCall };
 
 struct Node {
   NodeKind kind = NodeKind::kCall;
+  bool is_frozen = false;                 // kInput: it rarely changes from call to call
   std::string name;                       // FX name, unique in the graph
   const OpSchema* schema = nullptr;       // kCall
   std::vector<Argument> arguments;        // kCall, one for each schema argument
@@ -86,7 +87,8 @@ class Graph {
   IndexContext& context() const { return *context_; }
   const std::shared_ptr<IndexContext>& shared_context() const { return context_; }
 
-  NodeId add_input(std::string name, ValueMeta meta);
+  // A frozen input is the same tensor with the same elements at most calls: a parameter.
+  NodeId add_input(std::string name, ValueMeta meta, bool is_frozen = false);
   NodeId add_constant(std::string name, TensorMeta meta, std::vector<std::byte> bytes);
   // The arguments as bind_arguments gives them.
   NodeId add_call(std::string name, const OpSchema& schema, std::vector<Argument> arguments,

@@ -27,6 +27,14 @@ constexpr std::string_view kHiddenWrites[] = {
     "aten::miopen_batch_norm",      "aten::native_batch_norm",
 };
 
+// Ops of the library that are not ATen's, and do what their schemas say. Sorted.
+constexpr std::string_view kPlainOps[] = {
+    "mkldnn::_convolution_pointwise",
+    "mkldnn::_convolution_transpose_pointwise",
+    "mkldnn::_reorder_convolution_transpose_weight",
+    "mkldnn::_reorder_convolution_weight",
+};
+
 // Sorted.
 constexpr std::string_view kCannotFail[] = {
     "aten::_to_copy",
@@ -200,10 +208,15 @@ bool contains(const std::string_view (&names)[N], std::string_view name) {
   return std::binary_search(std::begin(names), std::end(names), name);
 }
 
+// What the schema and its tags leave out is in the lists above.
+bool is_known(const OpSchema& schema) {
+  return schema.is_builtin || contains(kPlainOps, schema.name);
+}
+
 }  // namespace
 
 bool is_pure(const OpSchema& schema) {
-  if (!schema.is_builtin || schema.has_tag(kRandom) || schema.has_tag(kMayAlias)) return false;
+  if (!is_known(schema) || schema.has_tag(kRandom) || schema.has_tag(kMayAlias)) return false;
   if (schema.returns.empty() || contains(kUninitialized, schema.name)) return false;
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     if (schema.arguments[i].base == SchemaType::kGenerator || writes_argument(schema, i))
@@ -245,7 +258,7 @@ bool writes_argument(const OpSchema& schema, size_t argument) {
 }
 
 bool has_hidden_aliases(const OpSchema& schema) {
-  return !schema.is_builtin || schema.has_tag(kMayAlias) || contains(kHiddenAliases, schema.name);
+  return !is_known(schema) || schema.has_tag(kMayAlias) || contains(kHiddenAliases, schema.name);
 }
 
 size_t return_of_output(const OpSchema& schema, size_t num_outputs, size_t output) {

@@ -33,7 +33,7 @@ std::optional<std::string_view> inside(std::string_view text, std::string_view f
 bool is_reserved(std::string_view word) {
   const std::optional<DType> dtype = parse_dtype(word);
   return word == "none" || word == "true" || word == "false" || word == "min" || word == "max" ||
-         word == "mod" || word == "floor_div" || parse_double(word) ||
+         word == "mod" || word == "floor_div" || word == "frozen" || parse_double(word) ||
          (dtype && to_string(*dtype) == word);
 }
 
@@ -81,12 +81,13 @@ class GraphParser {
 
   // A size symbol or an input.
   void item() {
-    if (text_.at("%")) {
+    const bool is_frozen = text_.accept_word("frozen");
+    if (is_frozen || text_.at("%")) {
       const size_t start = text_.skip_blanks();
       std::string name = define_name();
       text_.expect(":");
       ValueMeta result = meta();
-      add(start, name, graph_.add_input(name, std::move(result)));
+      add(start, name, graph_.add_input(name, std::move(result), is_frozen));
       return;
     }
     const size_t start = text_.skip_blanks();

@@ -44,6 +44,7 @@ class Printer {
 
   void print_node(NodeId id) {
     const Node& node = graph_->node(id);
+    if (node.is_frozen) out_ += "frozen ";
     if (node.outputs.empty()) print_name(node.name);
     for (uint32_t i = 0; i < node.outputs.size(); ++i) {
       if (i > 0) out_ += ", ";

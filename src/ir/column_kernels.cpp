@@ -384,6 +384,10 @@ ColumnKernel find_column_kernel(ExprOp op, DType operand, DType result) {
         operand, [result](auto value) { return cast_kernel<decltype(value)>(result); });
   } else if (op == ExprOp::kBitcast) {
     kernel = bitcast_kernel(operand, result);
+  } else if (op == ExprOp::kPhilox32) {
+    kernel = map2<int32_t, int64_t, s::philox32>;
+  } else if (op == ExprOp::kPhilox64) {
+    kernel = map2<int64_t, int64_t, s::philox64>;
   } else {
     kernel =
         with_column_type(operand, [op](auto value) { return any_kernel<decltype(value)>(op); });

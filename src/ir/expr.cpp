@@ -162,6 +162,11 @@ DType check_operands(ExprOp op, DType dtype, std::span<const Expr> operands) {
       LITZ_CHECK(in_domain(op, operands[0].dtype()) && !is_half(operands[0].dtype()),
                  describe(op, operands[0].dtype()));
       return operands[0].dtype();
+    case ExprOp::kPhilox32:
+    case ExprOp::kPhilox64:
+      for (Expr operand : operands)
+        LITZ_CHECK(operand.dtype() == DType::kInt64, describe(op, operand.dtype()));
+      return op == ExprOp::kPhilox32 ? DType::kInt32 : DType::kInt64;
     default:
       break;
   }

@@ -23,6 +23,11 @@
 //   intermediate's range, infinities and NaN give its smallest value: INT64_MIN, INT32_MIN, and so
 //   0 for uint8, int16 and int8.
 //
+// Random words are those of Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As
+// Easy as 1, 2, 3; 2011). The seed is the key. Words 4 c to 4 c + 3 are the four of the counter
+// whose low 64 bits are c and whose high 64 bits are 0; word numbers are unsigned. So neighbours
+// share a block, and code that computes several of them in a row computes each block once.
+//
 // ir/scalar_semantics.h says all this in C++.
 #pragma once
 
@@ -64,7 +69,11 @@ enum class OpDomain : uint8_t {
   X(kCheck, "check", 2, kSpecial, kNumber,                                                        \
     "the first operand; records LITZ_VALUE_OUT_OF_RANGE where the second (bool) does not hold")   \
   X(kCheckDivisor, "check_divisor", 1, kSame, kIntegral,                                          \
-    "the operand; records LITZ_DIVISION_BY_ZERO where that is 0")
+    "the operand; records LITZ_DIVISION_BY_ZERO where that is 0")                                 \
+  X(kPhilox32, "philox32", 2, kSpecial, kIntegral,                                                \
+    "int32: word number b (int64) of the random words of seed a (int64), see above")              \
+  X(kPhilox64, "philox64", 2, kSpecial, kIntegral,                                                \
+    "int64: words number 2 b and 2 b + 1 of them, the first one in the low half")
 
 #define LITZ_UNARY_OPS(X)                                                                  \
   X(kNeg, "neg", 1, kSame, kNumber, "sign flipped, of zeros too; an integer wraps")        \

@@ -198,4 +198,41 @@ double digamma(double x);
 double erfinv(double y);
 double lgamma(double x);
 
+// ---- random words ----
+
+struct PhiloxBlock {
+  uint32_t words[4];
+};
+
+inline PhiloxBlock philox_block(uint64_t seed, uint64_t counter, uint64_t high = 0) {
+  uint32_t a = static_cast<uint32_t>(counter);
+  uint32_t b = static_cast<uint32_t>(counter >> 32);
+  uint32_t c = static_cast<uint32_t>(high);
+  uint32_t d = static_cast<uint32_t>(high >> 32);
+  uint32_t low_key = static_cast<uint32_t>(seed);
+  uint32_t high_key = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t first = uint64_t{a} * 0xD2511F53u;
+    const uint64_t second = uint64_t{c} * 0xCD9E8D57u;
+    a = static_cast<uint32_t>(second >> 32) ^ b ^ low_key;
+    b = static_cast<uint32_t>(second);
+    c = static_cast<uint32_t>(first >> 32) ^ d ^ high_key;
+    d = static_cast<uint32_t>(first);
+    low_key += 0x9E3779B9u;
+    high_key += 0xBB67AE85u;
+  }
+  return {{a, b, c, d}};
+}
+
+inline int32_t philox32(int64_t seed, int64_t index) {
+  const uint64_t word = static_cast<uint64_t>(index);
+  return static_cast<int32_t>(philox_block(static_cast<uint64_t>(seed), word >> 2).words[word & 3]);
+}
+inline int64_t philox64(int64_t seed, int64_t index) {
+  const uint64_t pair = static_cast<uint64_t>(index);
+  const PhiloxBlock block = philox_block(static_cast<uint64_t>(seed), pair >> 1);
+  return static_cast<int64_t>(uint64_t{block.words[2 * (pair & 1) + 1]} << 32 |
+                              block.words[2 * (pair & 1)]);
+}
+
 }  // namespace litz::semantics

@@ -154,27 +154,6 @@ std::optional<Unsupported> lower_glu(OpCall& call) {
   return std::nullopt;
 }
 
-// Whether a dropout keeps everything: what random numbers choose is the library's.
-bool keeps_everything(const OpCall& call) {
-  const bool trains = !call.is_none("train") && call.boolean("train");
-  return !trains || real_argument(call, "p") == 0.0;
-}
-
-std::optional<Unsupported> lower_dropout(OpCall& call) {
-  if (!keeps_everything(call)) return Unsupported{"it draws random numbers"};
-  call.set(0, call.tensor("input"));
-  return std::nullopt;
-}
-
-std::optional<Unsupported> lower_native_dropout(OpCall& call) {
-  if (!keeps_everything(call)) return Unsupported{"it draws random numbers"};
-  set_elementwise(call, {"input"}, [](std::span<const Expr> x) { return x[0]; });
-  call.set(1, call.pointwise(call.result(1), [&](std::span<const Index>) {
-    return call.exprs().constant_int(DType::kBool, 1);
-  }));
-  return std::nullopt;
-}
-
 constexpr LoweringRow kRows[] = {
     {"aten::relu", lower_unary<rectified>},
     {"aten::relu6", lower_unary<rectified_to_six>},
@@ -196,8 +175,6 @@ constexpr LoweringRow kRows[] = {
     {"aten::log_sigmoid", lower_unary<log_sigmoid>},
     {"aten::log_sigmoid_forward", lower_log_sigmoid_forward},
     {"aten::glu", lower_glu},
-    {"aten::dropout", lower_dropout},
-    {"aten::native_dropout", lower_native_dropout},
 };
 
 }  // namespace

@@ -27,6 +27,8 @@ constexpr LoweringRow kRows[] = {
     {"aten::conv1d", lower_to_library},
     {"aten::conv2d", lower_to_library},
     {"aten::conv3d", lower_to_library},
+    {"mkldnn::_convolution_pointwise", lower_to_library},
+    {"mkldnn::_convolution_transpose_pointwise", lower_to_library},
     {"aten::scaled_dot_product_attention", lower_to_library},
     {"aten::_scaled_dot_product_attention_math", lower_to_library},
     {"aten::_scaled_dot_product_flash_attention", lower_to_library},

@@ -1,6 +1,7 @@
 #include "lowering/lowering.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "graph/op_traits.h"
 #include "lowering/lowering_context.h"
@@ -91,8 +92,6 @@ void LoweringContext::add_input(NodeId id) {
   }
   if (!meta.is_tensor())
     throw UserError("input " + node.name + " is neither a tensor nor an integer");
-  if (meta.tensor.layout != TensorLayout::kStrided)
-    throw UserError("input " + node.name + " is not a strided tensor");
   Buffer buffer;
   buffer.name = fresh_name(node.name);
   buffer.dtype = meta.tensor.dtype;
@@ -446,6 +445,43 @@ BufferView LoweringContext::strided(const TensorValue& value, const TensorMeta& 
   const TensorValue copy = add_pointwise(
       std::move(buffer), [&](std::span<const Index> position) { return load(source, position); });
   return *copy.strided;
+}
+
+// The library call stands where the first seed is needed, and grows with every other one.
+Expr LoweringContext::draw_seed(const std::string& device) {
+  IndexContext& indices = program_.indices();
+  if (!seeds_.valid()) {
+    Buffer buffer;
+    buffer.name = fresh_name("seeds");
+    buffer.dtype = DType::kInt64;
+    buffer.sizes = {indices.constant(0)};
+    buffer.strides = {indices.constant(1)};
+    buffer.kind = BufferKind::kExtern;
+    seeds_ = program_.add_buffer(std::move(buffer));
+    ExternKernel kernel;
+    kernel.name = "aten::randint";
+    kernel.overload = "low";
+    kernel.schema =
+        "aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, "
+        "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor";
+    kernel.node = "seeds";
+    kernel.arguments = {{indices.constant(0)},
+                        {indices.constant(std::numeric_limits<int64_t>::max())},
+                        {ExternList{{indices.constant(0)}}},
+                        {DType::kInt64},
+                        {},
+                        {ExternDevice{device}},
+                        {}};
+    kernel.outputs = {seeds_};
+    kernel.has_side_effects = true;
+    draws_seeds_ = program_.add_operation({std::move(kernel), "seeds"});
+  }
+  Buffer& buffer = program_.buffer(seeds_);
+  const Index number = buffer.sizes[0];
+  buffer.sizes[0] = number + 1;
+  auto& kernel = std::get<ExternKernel>(program_.operations()[draws_seeds_].v);
+  std::get<ExternList>(kernel.arguments[2].v)[0] = {buffer.sizes[0]};
+  return program_.exprs().load(seeds_, DType::kInt64, {number}, {});
 }
 
 std::string LoweringContext::fresh_name(std::string_view stem) {

@@ -47,6 +47,8 @@ enum class AttentionKernels : uint8_t {
 struct LoweringOptions {
   bool fallback_everything = false;       // every op as a library call: for bisecting
   std::vector<std::string> fallback_ops;  // these ops as library calls ("aten::sum")
+  // Kernels compute random numbers from seeds that the library draws; else the library draws them.
+  bool random_in_kernels = true;
   // The dialect has kernels for matrix products (schedule/matrix_product.h).
   bool matrix_products = false;
   AttentionKernels attention = AttentionKernels::kOff;
@@ -141,6 +143,12 @@ class OpCall {
                       std::span<const Index> sizes,
                       const std::function<Store(std::span<const Index> position)>& store);
 
+  // ---- random numbers ----
+  bool draws_in_kernels() const;  // LoweringOptions::random_in_kernels
+  // An int64 that PyTorch's generator of the device draws anew in each run, another one for each
+  // call of this function: a seed for kPhilox32 and kPhilox64.
+  Expr draw_seed(const std::string& device);
+
   // ---- views ----
   // A view with other sizes: `map` gives the position in `base` for a position in the view. It is
   // strided where the positions are provably so in memory, whatever eager does.
@@ -177,6 +185,7 @@ normalization_lowerings();  // softmax, layer_norm, batch_norm, ... and backward
 std::span<const LoweringRow> activation_lowerings();  // gelu, silu, ... and backward
 std::span<const LoweringRow> indexing_lowerings();  // embedding, gather, index, scatter, index_put
 std::span<const LoweringRow> pooling_lowerings();   // pools, upsampling and backward
+std::span<const LoweringRow> random_lowerings();    // distributions, dropout
 std::span<const LoweringRow>
 library_lowerings();  // mm, convolution, attention: library calls on purpose
 struct LoweringFamily {

@@ -55,6 +55,9 @@ class LoweringContext {
   // storage.
   Index storage_offset(BufferId buffer) const;
 
+  bool draws_in_kernels() const { return options_.random_in_kernels; }
+  Expr draw_seed(const std::string& device);
+
   std::string origin() const { return origin_; }
   std::string fresh_name(std::string_view stem);
 
@@ -110,6 +113,8 @@ class LoweringContext {
   std::unordered_map<std::string, uint32_t> names_;
   std::unordered_map<std::string, TensorValue> padded_;  // by what is padded, and to what
   std::unordered_set<NodeId> applied_;  // calls that what makes their operand does as well
+  BufferId seeds_;                      // once a kernel draws random numbers
+  OperationId draws_seeds_;
   std::vector<LoweringNote> fallbacks_;
   std::string origin_;
 };

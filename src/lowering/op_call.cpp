@@ -136,6 +136,9 @@ void OpCall::set_index(size_t output, Index value) {
 
 // ---- building ----
 
+bool OpCall::draws_in_kernels() const { return context_.draws_in_kernels(); }
+Expr OpCall::draw_seed(const std::string& device) { return context_.draw_seed(device); }
+
 Expr OpCall::load(const TensorValue& value, std::span<const Index> position) {
   return context_.load(value, position);
 }

@@ -31,6 +31,7 @@ std::vector<LoweringFamily> lowering_families() {
           {"activations", activation_lowerings()},
           {"indexing", indexing_lowerings()},
           {"pools and upsampling", pooling_lowerings()},
+          {"random numbers", random_lowerings()},
           {"library", library_lowerings()}};
 }
 

@@ -2,6 +2,10 @@
 // each one copies it, replaces its results, or leaves it out.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -22,6 +26,11 @@ class GraphRewriter {
   NodeId copy(NodeId old_node);
   // The same for a call whose arguments have been mapped already.
   NodeId copy_call(NodeId old_node, std::vector<Argument> mapped_arguments);
+  // A new call of an op by its full name, made in the place of an old node, whose line it gets.
+  Value add_call(NodeId old_node, std::string_view op, std::vector<Argument> positional,
+                 std::vector<std::pair<std::string, Argument>> keywords, TensorMeta meta);
+  // A name that no node of the old graph has, and none that this gave before.
+  std::string fresh_name(std::string stem);
   // From here on uses of the old value become uses of the new one.
   void replace(Value old_value, Value new_value) { map_[old_value] = new_value; }
 
@@ -37,6 +46,7 @@ class GraphRewriter {
   const Graph& old_;
   Graph result_;
   ValueMap<Value> map_;
+  std::unordered_set<std::string> names_;  // of the old graph and those given; filled when needed
 };
 
 }  // namespace litz

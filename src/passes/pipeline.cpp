@@ -4,6 +4,8 @@
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/expand_foreach.h"
+#include "passes/fold_batch_norms.h"
+#include "passes/pack_weights.h"
 #include "passes/recognize_attention.h"
 #include "passes/remove_noops.h"
 
@@ -27,9 +29,14 @@ constexpr GraphPass kPasses[] = {
      without_options<recognize_attention>},
     {"eliminate_common_subexpressions", "Uses the first of several equal calls.",
      without_options<eliminate_common_subexpressions>},
+    {"fold_batch_norms", "Scales frozen weights instead of the results of their layers.",
+     without_options<fold_batch_norms>},
     // After remove_noops, which goes by eager's strides.
     {"choose_channels_last", "Lays out images channels-last where convolutions are faster so.",
      choose_channels_last},
+    // After choose_channels_last, which decides for which convolutions.
+    {"pack_weights", "Lays out frozen weights as the library computes with them.",
+     without_options<pack_weights>},
     // Last: the passes before may leave nodes without users.
     {"eliminate_dead_nodes", "Removes calls that nobody uses and that cannot fail.",
      without_options<eliminate_dead_nodes>},

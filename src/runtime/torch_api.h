@@ -32,6 +32,19 @@ using TorchConvolution = TorchStatus(TorchTensor input, TorchTensor weight, Torc
                                      int64_t, const int64_t* dilation, int64_t, int32_t transposed,
                                      const int64_t* output_padding, int64_t, int64_t groups,
                                      TorchTensor*);
+// Of a convolution with a weight that oneDNN has packed.
+using TorchPacked = TorchStatus(TorchTensor input, TorchTensor weight, TorchTensor* bias,
+                                const int64_t* padding, int64_t, const int64_t* stride, int64_t,
+                                const int64_t* dilation, int64_t, int64_t groups,
+                                const char* operation, const double** numbers, int64_t,
+                                const char** algorithm, TorchTensor*);
+using TorchPackedTransposed = TorchStatus(TorchTensor input, TorchTensor weight, TorchTensor* bias,
+                                          const int64_t* padding, int64_t,
+                                          const int64_t* output_padding, int64_t,
+                                          const int64_t* stride, int64_t, const int64_t* dilation,
+                                          int64_t, int64_t groups, const char* operation,
+                                          const double** numbers, int64_t, const char** algorithm,
+                                          TorchTensor*);
 
 // The CPU has no index; with one, torch_from_blob finds the memory on another device.
 inline constexpr int32_t kNoDeviceIndex = -1;
@@ -76,6 +89,7 @@ inline constexpr int32_t kNoDeviceIndex = -1;
     TorchStatus(int64_t, int64_t, int64_t, void (*)(int64_t, int64_t, void*), void*))           \
   X(get_num_threads, torch_get_num_threads, TorchStatus(uint32_t*))                             \
   X(cxx_get_num_threads, _ZN2at15get_num_threadsEv, int())                                      \
+  X(cxx_version, _ZNK2at10TensorBase8_versionEv, int64_t(TorchTensor))                          \
   X(call_dispatcher, torch_call_dispatcher,                                                     \
     TorchStatus(const char* name, const char* overload, TorchStack*, uint64_t build_version))   \
   X(new_list, torch_new_list_reserve_size, TorchStatus(size_t, TorchList*))                     \
@@ -93,6 +107,9 @@ inline constexpr int32_t kNoDeviceIndex = -1;
   X(cpu_addmm_out, aoti_torch_cpu_addmm_out, TorchScaledSum)                                    \
   X(cpu_baddbmm_out, aoti_torch_cpu_baddbmm_out, TorchScaledSum)                                \
   X(cpu_convolution, aoti_torch_cpu_convolution, TorchConvolution)                              \
+  X(cpu_packed_convolution, aoti_torch_cpu_mkldnn__convolution_pointwise, TorchPacked)          \
+  X(cpu_packed_transposed, aoti_torch_cpu_mkldnn__convolution_transpose_pointwise,              \
+    TorchPackedTransposed)                                                                      \
   X(cpu_flash_attention, aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu,            \
     TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, double dropout,          \
                 int32_t is_causal, TorchTensor* mask, double* scale, TorchTensor*, TorchTensor*))

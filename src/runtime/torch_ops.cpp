@@ -143,6 +143,43 @@ CallOutcome call_convolution(const TorchApi& api, const LitzValue* args, LitzVal
   return deliver_new(api, temporaries.device(), out, results);
 }
 
+// With or without an output padding behind the padding. Of what oneDNN could do behind it nothing
+// is asked for: its ReLU makes a NaN 0.
+template <bool transposed>
+CallOutcome call_packed_convolution(const TorchApi& api, const LitzValue* args, LitzValue* results,
+                                    TorchTemporaries& temporaries) {
+  constexpr int kLists = transposed ? 4 : 3;
+  const LitzValue* rest = args + 3 + kLists;  // groups, attr, scalars, algorithm
+  if (args[0].kind != LITZ_TENSOR || args[1].kind != LITZ_TENSOR || rest[1].kind != LITZ_STRING ||
+      rest[2].kind != LITZ_LIST || rest[2].count != 0 || rest[3].kind != LITZ_STRING)
+    return CallOutcome::kNotHandled;
+  std::array<std::vector<int64_t>, kLists> lists;
+  for (int i = 0; i < kLists; ++i) {
+    if (!is_integer_list(args[3 + i])) return CallOutcome::kNotHandled;
+    lists[i] = integers(args[3 + i]);
+  }
+  const TorchTensor input = temporaries.handle(*args[0].u.tensor);
+  const TorchTensor weight = temporaries.handle(*args[1].u.tensor);
+  if (input == nullptr || weight == nullptr) return CallOutcome::kFailed;
+  OptionalHandle bias(args[2], temporaries);
+  const auto data = [&](int i) { return lists[i].data(); };
+  const auto length = [&](int i) { return static_cast<int64_t>(lists[i].size()); };
+  const char* algorithm = rest[3].u.s;
+  TorchTensor out = nullptr;
+  TorchStatus status = 0;
+  if constexpr (transposed) {
+    status = api.cpu_packed_transposed(input, weight, bias.get(), data(0), length(0), data(1),
+                                       length(1), data(2), length(2), data(3), length(3),
+                                       rest[0].u.i, rest[1].u.s, nullptr, 0, &algorithm, &out);
+  } else {
+    status = api.cpu_packed_convolution(input, weight, bias.get(), data(0), length(0), data(1),
+                                        length(1), data(2), length(2), rest[0].u.i, rest[1].u.s,
+                                        nullptr, 0, &algorithm, &out);
+  }
+  if (status != 0) return CallOutcome::kFailed;
+  return deliver_new(api, temporaries.device(), out, results);
+}
+
 CallOutcome call_flash_attention(const TorchApi& api, const LitzValue* args, LitzValue* results,
                                  TorchTemporaries& temporaries) {
   for (int i : {0, 1, 2}) {
@@ -186,6 +223,10 @@ DirectOp find_direct_op(const TorchApi& api, int32_t device_type, std::string_vi
        call_sum_of_product<3>},
       {"aten::convolution", api.cpu_convolution != nullptr, api.cuda_convolution != nullptr,
        call_convolution},
+      {"mkldnn::_convolution_pointwise", api.cpu_packed_convolution != nullptr, false,
+       call_packed_convolution<false>},
+      {"mkldnn::_convolution_transpose_pointwise", api.cpu_packed_transposed != nullptr, false,
+       call_packed_convolution<true>},
       {"aten::_scaled_dot_product_flash_attention_for_cpu", api.cpu_flash_attention != nullptr,
        false, call_flash_attention},
   };

@@ -85,6 +85,8 @@ int operation_work(ExprOp op) {
     case ExprOp::kSigmoid:
     case ExprOp::kAtan2:
       return 15;
+    case ExprOp::kPhilox32:
+    case ExprOp::kPhilox64:
     case ExprOp::kErfinv:
     case ExprOp::kLgamma:
     case ExprOp::kDigamma:

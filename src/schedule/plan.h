@@ -118,6 +118,7 @@ struct Storage {
     kWorkspace,  // at `offset_bytes` of the workspace
     kOutput,     // allocated by the host, returned as output number `number`
     kHost,       // allocated by the host inside a library op; released after step `last_step`
+    kTaken,      // in the memory of buffer `number`, which is kHost and read no more
   };
   Kind kind = Kind::kNone;
   uint32_t number = 0;

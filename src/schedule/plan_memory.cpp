@@ -125,7 +125,8 @@ class MemoryPlanner {
           place(write, step);
       }
       for (BufferId id : dying_at_[step]) {
-        if (!taken_over_[id.value]) release(id);
+        if (!taken_over_[id.value] && plan_.storage[id].kind == Storage::Kind::kWorkspace)
+          release(id);
       }
     }
     plan_.workspace_bytes = end_;
@@ -221,8 +222,7 @@ class MemoryPlanner {
     const Index size = align(storage.size_bytes);
     if (reuse_) {
       if (const BufferId donor = find_in_place_donor(write, step); donor.valid()) {
-        storage.offset_bytes = plan_.storage[donor].offset_bytes;
-        taken_over_[donor.value] = true;
+        take_over(donor, write.buffer);
         return;
       }
       storage.offset_bytes = free_.take(size);
@@ -236,14 +236,36 @@ class MemoryPlanner {
     end_ = end_ + size;
   }
 
+  void take_over(BufferId donor, BufferId id) {
+    const Storage& from = plan_.storage[donor];
+    Storage& storage = plan_.storage[id];
+    taken_over_[donor.value] = true;
+    if (from.kind == Storage::Kind::kWorkspace) {
+      storage.offset_bytes = from.offset_bytes;
+      return;
+    }
+    storage.kind = Storage::Kind::kTaken;
+    storage.number = from.kind == Storage::Kind::kTaken ? from.number : donor.value;
+    Storage& owner = plan_.storage[BufferId(storage.number)];
+    owner.last_step = std::max(owner.last_step, storage.last_step);
+  }
+
   void release(BufferId id) {
     if (!reuse_) return;
     const Storage& storage = plan_.storage[id];
     free_.release(storage.offset_bytes, align(storage.size_bytes));
   }
 
-  // A workspace buffer that dies in this kernel and whose elements are read only by the iteration
-  // that writes the same element of the buffer, no later than it writes.
+  // Whether other buffers may be in the memory of this one. An output of the graph is none of them.
+  bool may_give(BufferId id, uint32_t step) const {
+    const Storage& storage = plan_.storage[id];
+    if (storage.kind == Storage::Kind::kHost && storage.last_step != step) return false;
+    return storage.kind == Storage::Kind::kWorkspace || storage.kind == Storage::Kind::kHost ||
+           storage.kind == Storage::Kind::kTaken;
+  }
+
+  // A buffer in memory of the run that dies in this kernel and whose elements are read only by the
+  // iteration that writes the same element of the buffer, no later than it writes.
   BufferId find_in_place_donor(const Write& write, uint32_t step) {
     if (!write.kernel.valid()) return {};
     const BufferId id = write.buffer;
@@ -259,8 +281,7 @@ class MemoryPlanner {
     if (store == nullptr) return {};
     for (BufferId donor : kernel.reads) {
       const Storage& storage = plan_.storage[donor];
-      if (storage.kind != Storage::Kind::kWorkspace || lives_[donor].last != step ||
-          taken_over_[donor.value])
+      if (!may_give(donor, step) || lives_[donor].last != step || taken_over_[donor.value])
         continue;
       // Others that run at once may read it later.
       if (lives_[donor].first == step || readers_[donor.value] > 1) continue;

@@ -15,7 +15,7 @@ std::string loops_text(const std::vector<KernelLoop>& loops) {
   return "[" + text + "]";
 }
 
-std::string storage_text(const Storage& storage) {
+std::string storage_text(const Program& program, const Storage& storage) {
   switch (storage.kind) {
     case Storage::Kind::kNone:
       return "not stored";
@@ -30,6 +30,8 @@ std::string storage_text(const Storage& storage) {
       return "output " + std::to_string(storage.number);
     case Storage::Kind::kHost:
       return "result of a library call";
+    case Storage::Kind::kTaken:
+      return "in the memory of " + program.buffer(BufferId(storage.number)).name;
   }
   return {};
 }
@@ -89,7 +91,7 @@ std::string to_string(const Plan& plan) {
   if (plan.storage.empty()) return text;
   for (uint32_t i = 0; i < plan.program->buffers().size(); ++i) {
     text += "buffer " + plan.program->buffer(BufferId(i)).name + ": " +
-            storage_text(plan.storage[BufferId(i)]) + "\n";
+            storage_text(*plan.program, plan.storage[BufferId(i)]) + "\n";
   }
   return text + "workspace: " + to_string(plan.workspace_bytes) + " bytes\n";
 }

@@ -26,7 +26,8 @@
 // Memory
 //   S9   Buffers of the workspace that are alive in one step share no bytes, except that a kernel
 //        without reductions may write an element over the one that it alone reads there, of an
-//        operand that dies with it and that no other kernel of the step reads.
+//        operand that dies with it and that no other kernel of the step reads. So it may write over
+//        the result of a library op, which then is kept as long.
 //   S10  A buffer of the workspace starts at a multiple of 64 bytes and ends within the workspace.
 #include "schedule/verify_plan.h"
 
@@ -293,7 +294,8 @@ class Verifier {
         fits = kind == Storage::Kind::kHost;
         break;
       case BufferKind::kComputed:
-        fits = kind == Storage::Kind::kWorkspace || kind == Storage::Kind::kOutput;
+        fits = kind == Storage::Kind::kWorkspace || kind == Storage::Kind::kOutput ||
+               kind == Storage::Kind::kTaken;
         break;
     }
     require(fits, 8, name(id) + " has no storage of its kind");
@@ -323,6 +325,31 @@ class Verifier {
       where_ = "step " + std::to_string(step);
       for (BufferId id : starting[step]) occupy(id, step);
       for (BufferId id : ending[step]) vacate(id);
+    }
+    check_taken_memory();
+  }
+
+  // One buffer after the other is in the memory of a library call's result.
+  void check_taken_memory() {
+    std::map<uint32_t, std::vector<BufferId>> by_owner;
+    for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
+      const Storage& storage = plan_.storage[BufferId(i)];
+      if (storage.kind == Storage::Kind::kTaken && first_[i] != UINT32_MAX)
+        by_owner[storage.number].push_back(BufferId(i));
+    }
+    for (auto& [number, buffers] : by_owner) {
+      BufferId last(number);
+      const Storage& owner = plan_.storage[last];
+      require(owner.kind == Storage::Kind::kHost, 9, name(last) + " has no memory to take");
+      std::sort(buffers.begin(), buffers.end(),
+                [&](BufferId a, BufferId b) { return first_[a.value] < first_[b.value]; });
+      for (BufferId id : buffers) {
+        require(takes_over(id, last, first_[id.value]), 9,
+                name(id) + " and " + name(last) + " share bytes");
+        require(owner.last_step >= last_[id.value], 9,
+                name(BufferId(number)) + " is released while " + name(id) + " is in its memory");
+        last = id;
+      }
     }
   }
 

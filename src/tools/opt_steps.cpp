@@ -16,6 +16,7 @@
 #include "ir/print_program.h"
 #include "ir/verify_program.h"
 #include "passes/pipeline.h"
+#include "passes/split_frozen.h"
 #include "runtime/backend_plugin.h"
 #include "runtime/loaded_artifact.h"
 #include "schedule/print_plan.h"
@@ -39,6 +40,13 @@ State run_pass(const State& state, const std::string& name, const Options& optio
   const GraphPass* pass = find_graph_pass(name);
   if (pass == nullptr) throw UserError("unknown pass '" + name + "'; --list-passes lists them");
   return pass->function(level_of<Graph>(state, "--pass takes a graph"), pass_options(options));
+}
+
+State split_graph(const State& state, const std::string& part, const Options&) {
+  SplitGraph split = split_frozen(level_of<Graph>(state, "--split-frozen takes a graph"));
+  if (part == "frozen") return std::move(split.frozen);
+  if (part == "rest") return std::move(split.rest);
+  throw UserError("--split-frozen: there is no part '" + part + "'; there are frozen and rest");
 }
 
 State verify(const State& state, const std::string&, const Options&) {
@@ -171,6 +179,9 @@ State run(const State& state, const std::string&, const Options&) {
 
 constexpr OptStep kSteps[] = {
     {"--pass", "NAME", "Run one graph pass", run_pass},
+    {"--split-frozen", "PART",
+     "Graph to what depends on frozen inputs alone, for the part frozen, or to the rest",
+     split_graph},
     {"--verify", nullptr, "Check the invariants of a graph, a program or a plan", verify},
     {"--lower", nullptr, "Graph to program", lower},
     {"--schedule", nullptr, "Program to plan", schedule},

@@ -48,8 +48,8 @@ TEST_P(CudaCases, KernelsCompile) {
 
 INSTANTIATE_TEST_SUITE_P(Files, CudaCases,
                          testing::Values("activations", "creation", "indexing", "joins", "losses",
-                                         "normalizations", "pointwise", "pools", "reductions",
-                                         "views"),
+                                         "normalizations", "pointwise", "pools", "random",
+                                         "reductions", "views"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

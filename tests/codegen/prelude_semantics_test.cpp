@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "ir/scalar_semantics.h"
 #include "prelude_harness.h"
 
 namespace litz::testing {
@@ -483,6 +484,41 @@ TEST(Prelude, MasksReductionsAndMemory) {
   }
 }
 
+// Vectors of random words, from every place in a block.
+TEST(Prelude, RandomWordsAreTheInterpreters) {
+  using Draw = void(int64_t, int64_t, void*);
+  constexpr int64_t kSeed = 0x0123456789abcdef;
+  for (const PreludeTarget& target : runnable_targets()) {
+    for (DType dtype : {DType::kInt32, DType::kInt64}) {
+      Prelude prelude(target);
+      std::string kernels;
+      const std::vector<int> all_lanes = {1, 2, 4, 8, 16, 32};
+      for (int lanes : all_lanes) {
+        const std::string function = prelude.philox(dtype, lanes);
+        kernels += "\nextern \"C\" void draw" + std::to_string(lanes) +
+                   "(i64 seed, i64 index, void* r) { " + prelude.store(dtype, lanes) + "(r, " +
+                   function + "(seed, index)); }\n";
+      }
+      const Library library(prelude.text() + kernels, target);
+      for (int lanes : all_lanes) {
+        const std::string kernel = "draw" + std::to_string(lanes);
+        for (int64_t index : {0, 1, 2, 3, 4, 1000006}) {
+          std::vector<uint8_t> expected;
+          for (int64_t i = index; i < index + lanes; ++i) {
+            const int64_t value = dtype == DType::kInt32 ? semantics::philox32(kSeed, i)
+                                                         : semantics::philox64(kSeed, i);
+            const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
+            expected.insert(expected.end(), bytes, bytes + size_of(dtype));
+          }
+          std::vector<uint8_t> drawn(expected.size());
+          library.find<Draw>(kernel)(kSeed, index, drawn.data());
+          EXPECT_EQ(drawn, expected) << kernel << " of " << to_string(dtype) << " at " << index;
+        }
+      }
+    }
+  }
+}
+
 std::string everything(const PreludeTarget& target) {
   Prelude prelude(target);
   std::string kernels;
@@ -494,6 +530,9 @@ std::string everything(const PreludeTarget& target) {
     for (DType to : kDTypes) add_convert_kernel(prelude, kernels, dtype, to, 16);
     if (size_of(dtype) >= 4) prelude.transpose(dtype, native);
     prelude.store_stream(dtype, native);
+    if (dtype == DType::kInt32 || dtype == DType::kInt64) {
+      for (int lanes : {1, 2, native, 2 * native}) prelude.philox(dtype, lanes);
+    }
     prelude.any(static_cast<int>(size_of(dtype)), native);
   }
   return prelude.text() + kernels;

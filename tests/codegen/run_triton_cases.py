@@ -511,6 +511,9 @@ class Interpreter:
             else:
                 data = torch.full((max(count, 1) * dtype.itemsize,), 0x55, dtype=torch.uint8).view(memory)
             buffers.append(data)
+        if "seeds" in case:  # those of tests/lowering/generate_random_cases.py
+            seeds = buffers[case["seeds"]]
+            seeds.copy_(torch.arange(len(seeds)) + 0x0123456789ABCDEF)
         shaped = self._shaped(case, inputs) if inputs else []
         for step in case["steps"]:
             partials: list = []

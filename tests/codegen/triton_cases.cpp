@@ -149,7 +149,14 @@ Json describe(const Case& test) {
       const TritonProgram::Call& call = triton->calls[kernel.value];
       if (call.launched_with == kernel) steps.push_back(launches_of(*triton, call));
     }
-    if (std::holds_alternative<OperationId>(step.v)) entry["library"] = true;
+    if (const auto* library = std::get_if<OperationId>(&step.v)) {
+      const auto& call = std::get<ExternKernel>(plan.program->operations()[*library].v);
+      if (call.node == "seeds") {
+        entry["seeds"] = call.outputs[0].value;
+      } else {
+        entry["library"] = true;
+      }
+    }
   }
   entry["steps"] = std::move(steps);
   entry["buffers"] = buffers_of(plan);

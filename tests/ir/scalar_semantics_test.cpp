@@ -410,5 +410,36 @@ TEST(ScalarSemantics, FunctionsAtTheirEdges) {
   EXPECT_EQ((apply<double>(ExprOp::kReciprocal, -0.0)), -kInf);
 }
 
+// The known answers of the paper's library, Random123.
+TEST(ScalarSemantics, PhiloxGivesTheKnownAnswers) {
+  const auto block = [](uint64_t seed, uint64_t counter, uint64_t high) {
+    const semantics::PhiloxBlock b = semantics::philox_block(seed, counter, high);
+    return std::vector<uint32_t>(b.words, b.words + 4);
+  };
+  using Words = std::vector<uint32_t>;
+  EXPECT_EQ(block(0, 0, 0), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(block(~0ull, ~0ull, ~0ull), (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(block(0x299f31d0a4093822, 0x85a308d3243f6a88, 0x0370734413198a2e),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(ScalarSemantics, RandomWordsAreThoseOfBlocks) {
+  constexpr int64_t kSeed = -0x123456789abcdef;
+  for (int64_t number : {int64_t{0}, int64_t{5}, int64_t{1} << 40, int64_t{-3}}) {
+    const auto words = [](int64_t index) {
+      return semantics::philox_block(static_cast<uint64_t>(kSeed),
+                                     static_cast<uint64_t>(index) >> 2)
+          .words[index & 3];
+    };
+    const void* operands[] = {&kSeed, &number};
+    uint32_t word = 0;
+    find_column_kernel(ExprOp::kPhilox32, DType::kInt64, DType::kInt32)(&word, operands, 1);
+    EXPECT_EQ(word, words(number));
+    if (number < 0) continue;
+    EXPECT_EQ(static_cast<uint64_t>(apply<int64_t>(ExprOp::kPhilox64, kSeed, number)),
+              words(2 * number) | uint64_t{words(2 * number + 1)} << 32);
+  }
+}
+
 }  // namespace
 }  // namespace litz

@@ -116,6 +116,15 @@ void check_result(const TestRun& run, const Graph& graph, size_t output,
   }
 }
 
+// The library call that draws a graph's seeds, with those of generate_random_cases.py.
+int draw_seeds(TestHost& host, const LitzValue* args, LitzValue* results) {
+  const int64_t count = args[2].u.list[0].u.i;
+  LitzTensor seeds = host.make(DType::kInt64, {count}, {1});
+  for (int64_t i = 0; i < count; ++i) static_cast<int64_t*>(seeds.data)[i] = 0x0123456789ABCDEF + i;
+  *results[0].u.result = seeds;
+  return LITZ_OK;
+}
+
 void run_case(const LoweringCase& test) {
   const Graph graph = parse_graph(test.graph);
   verify_graph(graph);
@@ -127,6 +136,9 @@ void run_case(const LoweringCase& test) {
   if (test.uses_library) return;
   const std::string text = to_string(lowered.program);
   TestRun run(text);
+  run.host.library = [&](int32_t, const LitzValue* args, int32_t, LitzValue* results, int32_t) {
+    return draw_seeds(run.host, args, results);
+  };
   ASSERT_EQ(run.run(), LITZ_OK) << run.host.message << "\n" << text;
   for (size_t i = 0; i < test.results.size(); ++i) check_result(run, graph, i, test.results[i]);
 }
@@ -150,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(Files, LoweringCases,
                          testing::Values("pointwise.txt", "views.txt", "creation.txt",
                                          "activations.txt", "joins.txt", "reductions.txt",
                                          "normalizations.txt", "losses.txt", "indexing.txt",
-                                         "pools.txt"),
+                                         "pools.txt", "random.txt"),
                          [](const auto& info) {
                            return info.param.substr(0, info.param.find('.'));
                          });

@@ -50,6 +50,7 @@ def fresh(monkeypatch):
     monkeypatch.setattr(graph_compiler, "_warned", set())
     monkeypatch.setattr(driver, "option_rows", lambda: OPTION_ROWS)
     monkeypatch.setattr(driver, "check_options", lambda options: None)
+    monkeypatch.setattr(driver, "is_on", lambda options, name: False)
     monkeypatch.setattr(driver, "mode_rows", lambda: {"fast": {"threads": 4}})
     monkeypatch.setattr(device_backends, "wanted_device", lambda options: "")
 

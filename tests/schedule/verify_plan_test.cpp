@@ -176,6 +176,39 @@ TEST(VerifyPlan, SharedBytes) {
   EXPECT_TRUE(has_fault(plan, 9));
 }
 
+TEST(VerifyPlan, TheMemoryOfALibraryCallsResult) {
+  const Plan valid = plan_of(R"(program() {
+  buffer x: f32[4, 4] input 0
+  buffer m: f32[4, 4] extern
+  buffer a: f32[4, 4]
+  buffer y: f32[4, 4]
+  inputs (x = tensor x)
+  extern "aten::mm" {
+    argument tensor x
+    argument tensor x
+    result tensor m
+  }
+)" + unary("a", "d0 < 4, d1 < 4", "exp", "m[d0, d1]") +
+                                 unary("y", "d0 < 4, d1 < 4", "sin", "a[-d0 + 3, d1]") +
+                                 "  return (tensor y)\n}\n",
+                             apart());
+  EXPECT_TRUE(find_plan_faults(valid).empty());
+  const BufferId m = buffer_named(valid, "m");
+  ASSERT_EQ(storage_of(valid, "a").kind, Storage::Kind::kTaken);
+  EXPECT_EQ(storage_of(valid, "a").number, m.value);
+  EXPECT_EQ(storage_of(valid, "m").last_step, storage_of(valid, "a").last_step);
+
+  Plan plan = valid;
+  plan.storage[m].last_step -= 1;
+  EXPECT_TRUE(has_fault(plan, 9)) << "released too early";
+  plan = valid;
+  plan.storage[buffer_named(plan, "a")].number = buffer_named(plan, "x").value;
+  EXPECT_TRUE(has_fault(plan, 9)) << "the memory of an input";
+  plan = valid;
+  plan.storage[buffer_named(plan, "y")] = plan.storage[buffer_named(plan, "a")];
+  EXPECT_TRUE(has_fault(plan, 9)) << "y reads a backwards";
+}
+
 TEST(VerifyPlan, TheWorkspacesBounds) {
   Plan plan = chain();
   plan.workspace_bytes = plan.program->indices().constant(256);

@@ -20,7 +20,7 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_the_programs_of_the_readme_run(tmp_path):
     """Together, as a reader goes through them."""
     programs = blocks(ROOT / "README.md", "python")
-    assert len(programs) == 2
+    assert len(programs) == 3
     script = tmp_path / "readme.py"
     script.write_text("\n".join(programs))
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}

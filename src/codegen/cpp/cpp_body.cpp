@@ -28,6 +28,8 @@ DType register_dtype(DType dtype) { return is_half(dtype) ? DType::kFloat32 : dt
 
 namespace {
 
+bool is_random(ExprOp op) { return op == ExprOp::kPhilox32 || op == ExprOp::kPhilox64; }
+
 std::string check_failed(LitzStatus status) {
   return "check_failed(status, " + std::to_string(status) + ");";
 }
@@ -132,8 +134,9 @@ const CppBody::Value& CppBody::emit(Expr root) {
     pending.pop_back();
     if (find(e) != nullptr) continue;
     const bool runtime_load = e.op() == ExprOp::kLoad && !e.operands().empty();
-    const bool by_lane = varies(e) && (runtime_load || e.op() == ExprOp::kCheckIndex);
-    if (!ready && e.op() != ExprOp::kMasked && !by_lane) {
+    const bool by_itself =
+        varies(e) && (runtime_load || e.op() == ExprOp::kCheckIndex || is_random(e.op()));
+    if (!ready && e.op() != ExprOp::kMasked && !by_itself) {
       pending.emplace_back(e, true);
       for (size_t i = e.operands().size(); i-- > 0;) pending.emplace_back(e.operand(i), false);
       continue;
@@ -394,6 +397,9 @@ CppBody::Value CppBody::compute_vector(Expr e, Scope& scope) {
     }
     case ExprOp::kMasked:
       return masked_vector(e, scope);
+    case ExprOp::kPhilox32:
+    case ExprOp::kPhilox64:
+      return random_vector(e, scope);
     case ExprOp::kReduced: {
       const auto array = arrays_.find(e.number());
       LITZ_CHECK(array != arrays_.end(), "a reduction is used before it is finished");
@@ -460,6 +466,18 @@ CppBody::Value CppBody::load_vector(Expr e, Scope& scope) {
                                ? call(prelude_.load(e.dtype(), lanes_), {at})
                                : call(prelude_.load_tail(e.dtype(), lanes_), {at, valid_});
   return define(scopes_[position], type, text, true, is_bool ? 1 : 0);
+}
+
+CppBody::Value CppBody::random_vector(Expr e, Scope& scope) {
+  const Expr number = e.operand(1);
+  const bool counts = !varies(e.operand(0)) && number.op() == ExprOp::kIndexValue;
+  const auto linear = counts ? linear_in(number.index(), analysis_.variable(vector_loop_))
+                             : std::optional<LinearIn>();
+  if (!linear || !linear->stride.is_constant(1)) return lane_by_lane(e, scope);
+  const size_t position = static_cast<size_t>(&scope - scopes_.data());
+  const std::string seed = scalar(e.operand(0));
+  return define(scopes_[position], prelude_.type(e.dtype(), lanes_),
+                call(prelude_.philox(e.dtype(), lanes_), {seed, index(number.index())}), true);
 }
 
 std::string CppBody::zero_filled_array(Scope& scope, DType dtype) {

@@ -139,6 +139,7 @@ class CppBody {
   Value compute_scalar(Expr e, Scope& scope);
   Value compute_vector(Expr e, Scope& scope);
   Value load_vector(Expr e, Scope& scope);
+  Value random_vector(Expr e, Scope& scope);
   Value lane_by_lane(Expr e, Scope& scope);
   Value masked_vector(Expr e, Scope& scope);
   Value masked_scalar(Expr e, Scope& scope);

@@ -127,6 +127,8 @@ std::optional<PreludeFn> prelude_function(ExprOp op) {
     case ExprOp::kCheckIndex:
     case ExprOp::kCheck:
     case ExprOp::kCheckDivisor:
+    case ExprOp::kPhilox32:
+    case ExprOp::kPhilox64:
     case ExprOp::kIsNan:
     case ExprOp::kIsInf:
     case ExprOp::kSignBit:
@@ -275,6 +277,9 @@ std::string cpp_scalar_expression(Prelude& prelude, ExprOp op, DType result,
              a.text + ") < 0";
     case ExprOp::kBitNot:
       return is_bool ? "!" + a.text : "(" + type + ")~" + a.text;
+    case ExprOp::kPhilox32:
+    case ExprOp::kPhilox64:
+      return join(prelude.philox(result, 1), operands);
     default:
       break;
   }

@@ -206,6 +206,8 @@ class RunPrinter {
       case Storage::Kind::kOutput:
       case Storage::Kind::kHost:
         return "(char*)" + tensor_name(id) + ".data";
+      case Storage::Kind::kTaken:
+        return pointer(BufferId(s.number));
       case Storage::Kind::kNone:
         break;
     }

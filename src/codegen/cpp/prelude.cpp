@@ -476,6 +476,40 @@ std::string Prelude::iota(DType dtype, int lanes) {
   return require("iota", register_dtype(dtype), lanes);
 }
 
+std::string Prelude::philox(DType result, int lanes) {
+  LITZ_CHECK(result == DType::kInt32 || result == DType::kInt64,
+             "random words as " + std::string(litz::to_string(result)));
+  std::string own = prelude::philox_name(result) + "_" + shape_name(result, lanes);
+  if (defined_.contains(own)) return own;
+  const std::string value = type(result, lanes);
+  const int bytes = bytes_of(result) * lanes;
+  for (DType word : {DType::kUInt32, DType::kUInt64, DType::kInt64}) type(word, 1);
+  const bool on_device = target_.device != nullptr;
+  std::string text;
+  if (lanes == 1) {
+    text = prelude::philox_scalar_text(result);
+  } else if (on_device) {
+    text = prelude::philox_pack_text(result, lanes);
+  } else if (!is_pack(bytes_of(result), lanes)) {
+    const int block_bytes = std::max(bytes, 16);
+    type(DType::kUInt32, block_bytes / 4);
+    const std::string wide = type(DType::kUInt64, block_bytes / 8);
+    if (defined_.insert("philox_blocks_" + wide).second)
+      body_ += prelude::philox_blocks_text(block_bytes);
+    text = prelude::philox_vector_text(result, lanes);
+  }
+  if (text.empty()) {
+    const std::string half = philox(result, lanes / 2);
+    text = "\nLITZ_INLINE " + value + " " + own + "(i64 seed, i64 index) { return {" + half +
+           "(seed, index), " + half + "(seed, index + " + std::to_string(lanes / 2) + ")}; }\n";
+  } else if ((lanes == 1 || on_device) && defined_.insert("philox_block").second) {
+    body_ += prelude::philox_words_text();
+  }
+  defined_.insert(own);
+  body_ += text;
+  return own;
+}
+
 std::string Prelude::load_like(std::string_view name, DType memory, int lanes) {
   const bool tail = name == "load_tail";
   const std::string raw = require(name, storage_dtype(memory), lanes);

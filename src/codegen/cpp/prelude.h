@@ -141,6 +141,10 @@ class Prelude {
   // T name(S x): x, x + 1, x + 2, ... in S's arithmetic.
   std::string iota(DType dtype, int lanes);
 
+  // Random words (ir/expr_ops.h): i32 or i64 name(i64 seed, i64 index) gives those of the numbers
+  // index, index + 1, ... in the lanes. Fastest where index is a multiple of four words.
+  std::string philox(DType result, int lanes);
+
   // Memory. Pointers are void pointers, need no alignment, and count elements of the memory dtype
   // (half floats 2 bytes; bool 1 byte, which is 0 or 1). A half load widens to f32; a half store
   // rounds to nearest even.

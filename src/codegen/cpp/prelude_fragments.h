@@ -58,6 +58,17 @@ std::string convert_fragment(const PreludeTarget& target, std::string_view name,
 // Per lane, through libm or a scalar routine; float32 and float64.
 std::string library_fragment(std::string_view name, Shape shape);
 
+// The functions that give random words (prelude_random.cpp); all but the first need others.
+std::string_view philox_words_text();               // a block as a struct of four words
+std::string_view philox_scalar_text(DType result);  // needs the words
+// Of a device's pack: needs the words. Empty where the pack is made of halves.
+std::string_view philox_pack_text(DType result, int lanes);
+std::string philox_blocks_text(int bytes);                // blocks that fill a register
+std::string philox_vector_text(DType result, int lanes);  // needs the blocks
+inline std::string philox_name(DType result) {
+  return result == DType::kInt32 ? "philox32" : "philox64";
+}
+
 // Arguments of the function.
 int operands_of(std::string_view name);
 

@@ -19,6 +19,10 @@ int main_bytes(KernelAnalysis& analysis, const Program& program) {
       case ExprOp::kLoad:
       case ExprOp::kReduced:
         return;
+      case ExprOp::kPhilox32:  // seed and number are of 64 bits, but no vectors
+      case ExprOp::kPhilox64:
+        work[static_cast<size_t>(size_of(e.dtype()))] += operation_work(e.op());
+        return;
       default:
         break;
     }

@@ -33,6 +33,11 @@ bool may_share(const Plan& plan, BufferId a, BufferId b) {
   if (a == b) return true;
   const Storage& x = plan.storage[a];
   const Storage& y = plan.storage[b];
+  const auto owner = [&](BufferId id) {
+    const Storage& s = plan.storage[id];
+    return s.kind == Storage::Kind::kTaken ? BufferId(s.number) : id;
+  };
+  if (owner(a) == owner(b)) return true;
   if (x.kind != Storage::Kind::kWorkspace || y.kind != Storage::Kind::kWorkspace) return false;
   for (Index e : {x.offset_bytes, x.size_bytes, y.offset_bytes, y.size_bytes}) {
     if (!e.is_constant()) return true;

@@ -239,6 +239,10 @@ std::string triton_expression(TritonPrelude& prelude, ExprOp op, DType result,
       return is_bool ? a.text + " | (" + operands[1].text + " == 0)" : infix(">=");
     case ExprOp::kFma:
       return call("tl.fma", operands);
+    case ExprOp::kPhilox32:
+      return call(prelude.use("philox32"), operands);
+    case ExprOp::kPhilox64:
+      return call(prelude.use("philox64"), operands);
     case ExprOp::kConstant:
     case ExprOp::kIndexValue:
     case ExprOp::kLoad:

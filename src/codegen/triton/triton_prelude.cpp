@@ -229,6 +229,43 @@ def floor_div_double(x, y):
     r = tl.where(q == 0.0, libdevice.copysign(q * 0.0, by), r)
     return tl.where(y == 0.0, by, r)
 )"},
+    // The four words of a block, Philox4x32-10 as in ir/expr_ops.h.
+    {"philox_block", "", R"(
+@triton.jit
+def philox_block(seed, counter):
+    a = counter.to(tl.uint32)
+    b = (counter >> 32).to(tl.uint32)
+    c = a * 0
+    d = c
+    k = seed.to(tl.uint32)
+    l = (seed >> 32).to(tl.uint32)
+    first = tl.full([], 0xD2511F53, tl.uint32)
+    second = tl.full([], 0xCD9E8D57, tl.uint32)
+    for _ in tl.static_range(10):
+        p = a * first
+        q = c * second
+        a, c = tl.umulhi(c, second) ^ b ^ k, tl.umulhi(a, first) ^ d ^ l
+        b = q
+        d = p
+        k = k + 0x9E3779B9
+        l = l + 0xBB67AE85
+    return a, b, c, d
+)"},
+    {"philox32", "philox_block", R"(
+@triton.jit
+def philox32(seed, index):
+    a, b, c, d = philox_block(seed, index.to(tl.uint64) >> 2)
+    odd = (index & 1) != 0
+    return tl.where((index & 2) != 0, tl.where(odd, d, c), tl.where(odd, b, a)).to(tl.int32, bitcast=True)
+)"},
+    {"philox64", "philox_block", R"(
+@triton.jit
+def philox64(seed, index):
+    a, b, c, d = philox_block(seed, index.to(tl.uint64) >> 1)
+    odd = (index & 1) != 0
+    low = tl.where(odd, c, a).to(tl.int64)
+    return low | (tl.where(odd, d, b).to(tl.int64) << 32)
+)"},
     // psi(x) = psi(x + 1) - 1/x up to 10, then the asymptotic series; psi(1 - x) - pi / tan(pi x)
     // below 0.
     {"digamma", "", R"(

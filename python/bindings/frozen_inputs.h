@@ -1,0 +1,92 @@
+// Inputs of a compiled graph that are computed from parameters, once, and again when one of these
+// changes.
+//
+// A call brings the inputs of the graph as it was before it was split (passes/split_frozen.h). What
+// was computed is valid for a call that brings the same tensor objects, each with the version that
+// its writes count up and at the address that it had then. So a write in place, new data and
+// another module with the same code are all noticed. The memory is held meanwhile, so that other
+// data cannot come to lie at the same address. Writes that PyTorch does not count, through `.data`
+// or a NumPy array, are not noticed.
+//
+// Several sets are kept, because modules of one class may share a compiled graph. One goes when one
+// of its parameters does.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "torch_door.h"
+
+namespace litz {
+
+// Everything here needs the GIL, which is the lock.
+class FrozenInputs {
+ public:
+  // An input of the compiled graph: one of the call's, or one that is computed.
+  struct Source {
+    bool is_computed = false;
+    bool is_opaque = false;  // a tensor whose layout the library alone knows
+    uint32_t position = 0;
+  };
+
+  // `compute(tensors)` takes the inputs at positions `frozen` and returns (what is computed, as a
+  // tuple; whether it may be kept). `count` is how many inputs a call brings.
+  FrozenInputs(TorchDoor& door, nanobind::object compute, std::vector<uint32_t> frozen,
+               std::vector<Source> sources, size_t count);
+
+  size_t count() const { return count_; }
+  bool is_opaque(size_t input) const { return sources_[input].is_opaque; }
+  // How often something was computed, and how many sets are kept.
+  size_t num_computed() const { return num_computed_; }
+  size_t num_kept() const { return sets_->size(); }
+
+  // The inputs of the compiled graph for a call with these, as a tuple.
+  nanobind::object arrange(std::span<PyObject* const> given);
+  // Computes anew at the next call, whatever it brings.
+  void forget();
+
+  int traverse(visitproc visit, void* arg) const;
+  void clear();
+
+ private:
+  // What a tensor was when it was read; the reference does not keep it alive.
+  struct Stamp {
+    nanobind::object reference;
+    int64_t version = 0;
+    void* address = nullptr;
+    nanobind::object memory;  // another tensor object over it
+  };
+  struct Set {
+    std::vector<Stamp> stamps;
+    nanobind::object values;
+  };
+  using Sets = std::vector<std::shared_ptr<const Set>>;
+
+  Stamp stamp_of(PyObject* tensor) const;
+  int64_t version_of(PyObject* tensor) const;
+  void* address_of(PyObject* tensor) const;
+  bool is_valid(const Set& set, std::span<PyObject* const> given) const;
+  bool is_for(const Set& set, std::span<PyObject* const> given) const;
+  // By value: Python code that runs meanwhile may forget the set.
+  nanobind::object values_for(std::span<PyObject* const> given);
+  nanobind::object compute(std::span<PyObject* const> given);
+  void make_room(std::span<PyObject* const> given);
+  static void drop_dead(Sets& sets);
+  template <class IsOver>
+  static void drop(Sets& sets, const IsOver& is_over);
+
+  TorchDoor& door_;
+  nanobind::object compute_;
+  std::vector<uint32_t> frozen_;
+  std::vector<Source> sources_;
+  size_t count_;
+  size_t num_computed_ = 0;
+  std::shared_ptr<Sets> sets_ = std::make_shared<Sets>();  // the one used last at the end
+  nanobind::object drop_dead_;                             // called when a parameter goes
+};
+
+}  // namespace litz
