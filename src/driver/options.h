@@ -72,6 +72,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "seconds that measuring the kernels of a graph may take, without compiling them")             \
   X(matrix_products, bool, true, true, "LITZ_MATRIX_PRODUCTS", kAny,                              \
     "let Triton kernels compute products of half floats, with what reads them, where that pays")  \
+  X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                 \
+    "let Triton kernels compute attention of half floats: off, on, or auto, which is where the "  \
+    "library has no fast kernel for its mask")                                                    \
   X(random, std::string, "fused", true, "LITZ_RANDOM", kAny,                                      \
     "where random numbers come from: fused, kernels compute them from seeds that PyTorch's "      \
     "generator draws; or eager, the library draws the numbers that eager PyTorch would")          \

@@ -22,6 +22,14 @@ bool has_product_kernels(const Options& options, KernelDialect dialect,
   return dialect == KernelDialect::kTriton && options.matrix_products && device.loads_tiles;
 }
 
+AttentionKernels attention_kernels(const Options& options) {
+  if (options.attention == "off") return AttentionKernels::kOff;
+  if (options.attention == "on") return AttentionKernels::kOn;
+  if (options.attention == "auto") return AttentionKernels::kAuto;
+  throw UserError("option attention: there is no '" + options.attention +
+                  "'; there are auto, on, off");
+}
+
 }  // namespace
 
 PassOptions pass_options(const Options& options) {
@@ -41,6 +49,8 @@ PassOptions pass_options(const Options& options) {
 LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
                                  const DeviceTarget& device) {
   LoweringOptions lowering;
+  const AttentionKernels attention = attention_kernels(options);
+  if (dialect == KernelDialect::kTriton) lowering.attention = attention;
   if (options.random != "fused" && options.random != "eager")
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
   lowering.random_in_kernels = options.random == "fused";

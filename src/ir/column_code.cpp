@@ -14,6 +14,8 @@ namespace litz {
 
 int64_t* ColumnCode::variable(size_t i) { return static_cast<int64_t*>(data(variables_[i])); }
 
+float* ColumnCode::reduced() { return static_cast<float*>(data(reduced_)); }
+
 const void* ColumnCode::column(ColumnId id) const { return blocks_[slots_[id.value]].bytes; }
 
 const bool* ColumnCode::active_lanes(const Step& step) {
@@ -333,6 +335,7 @@ ColumnId ColumnCompiler::compile_node(const Frame& frame) {
     case ExprOp::kLoad:
       return compile_load(expr, operands, frame.predicate);
     case ExprOp::kReduced:
+      if (code_.reduced_.valid() && expr.number() == 0) return code_.reduced_;
       throw_internal("op is of a Program", __FILE__, __LINE__, "reduced outside of a kernel");
     case ExprOp::kCheckIndex: {
       // The extent holds no loop variables, so it is a number here.
@@ -360,6 +363,8 @@ ColumnId ColumnCompiler::compile_node(const Frame& frame) {
   step.operands = std::move(operands);
   return emit(std::move(step));
 }
+
+void ColumnCompiler::bind_reduced() { code_.reduced_ = new_column(); }
 
 ColumnId ColumnCompiler::compile(Expr root) {
   visit_postorder({&root, 1}, [this](Expr expr) {
@@ -410,6 +415,7 @@ ColumnCode ColumnCompiler::finish(std::span<const ColumnId> kept) {
     last_use[id.value] = kForever;
   };
   for (ColumnId id : code_.variables_) own_block(id);
+  if (code_.reduced_.valid()) own_block(code_.reduced_);
   for (const auto& [id, scalar] : constants_) own_block(id);
   for (size_t i = 0; i < code_.steps_.size(); ++i) {
     const Step& step = code_.steps_[i];

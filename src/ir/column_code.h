@@ -42,6 +42,8 @@ class ColumnCode {
 
   // Where the caller writes the values of loop variable `i` before run().
   int64_t* variable(size_t i);
+  // Where the caller writes the values of kReduced(0), which the compiler was asked for.
+  float* reduced();
   // Runs the steps on the first `count` lanes. Ends at once with the status of a check that fails
   // on an active lane.
   [[nodiscard]] LitzStatus run(int64_t count);
@@ -90,6 +92,7 @@ class ColumnCode {
   std::vector<uint32_t> slots_;  // of a column, its block
   std::vector<Block> blocks_;
   std::vector<ColumnId> variables_;
+  ColumnId reduced_;
 };
 
 class ColumnCompiler {
@@ -101,6 +104,8 @@ class ColumnCompiler {
   // the code.
   ColumnCompiler(std::vector<Index> variables, SizeOf size_of, RegionOf region_of);
 
+  // kReduced(0) is a float32 column from here on that the caller fills (ColumnCode::reduced).
+  void bind_reduced();
   ColumnId compile(Expr expr);
   // An int64 column; `runtime` are the columns of i0, i1, ...
   ColumnId compile_index(Index index, std::span<const ColumnId> runtime = {});

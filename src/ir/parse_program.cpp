@@ -243,6 +243,19 @@ class Parser {
       operation.origin = parse_open();
       item.value = parse_body();
       operation.v = std::move(item);
+    } else if (cursor_.accept_word("attention")) {
+      Attention item;
+      item.output = parse_buffer_name();
+      item.loops = parse_loops(0);
+      cursor_.expect_word("keys");
+      auto loops = static_cast<uint32_t>(item.loops.extents.size());
+      item.keys = parse_loops(loops);
+      cursor_.expect_word("factors");
+      loops += static_cast<uint32_t>(item.keys.extents.size());
+      item.factors = parse_loops(loops);
+      operation.origin = parse_open();
+      parse_attention_body(&item);
+      operation.v = std::move(item);
     } else if (cursor_.accept_word("scan")) {
       Scan item;
       item.output = parse_buffer_name();
@@ -278,7 +291,8 @@ class Parser {
       operation.v = std::move(item);
     } else {
       cursor_.fail(
-          "expected buffer, inputs, pointwise, reduction, scan, scatter, extern, return or '}'");
+          "expected buffer, inputs, pointwise, reduction, attention, scan, scatter, extern, return "
+          "or '}'");
     }
     return operation;
   }
@@ -325,6 +339,18 @@ class Parser {
     const Expr value = parse_operand();
     cursor_.expect('}');
     return value;
+  }
+
+  void parse_attention_body(Attention* item) {
+    while (!cursor_.accept_word("query")) parse_node();
+    item->query = parse_operand();
+    cursor_.expect_word("key");
+    item->key = parse_operand();
+    cursor_.expect_word("score");
+    item->score = parse_operand();
+    cursor_.expect_word("value");
+    item->value = parse_operand();
+    cursor_.expect('}');
   }
 
   Expr parse_scatter_body(Scatter* scatter) {

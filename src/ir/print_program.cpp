@@ -185,6 +185,10 @@ class Printer {
            loops_text(item.reduction) + " " + std::string(to_string(item.kind)) +
            (item.is_product ? " product" : "");
   }
+  std::string header(const Attention& item) const {
+    return "attention " + name(item.output) + loops_text(item.loops) + " keys " +
+           loops_text(item.keys) + " factors " + loops_text(item.factors);
+  }
   std::string header(const Scan& item) const {
     return "scan " + name(item.output) + loops_text(item.loops) + " axis " +
            std::to_string(item.axis) + " " + std::string(to_string(item.kind));
@@ -207,6 +211,13 @@ class Printer {
   void print_body(const LoopOperation& item) {
     values_.clear();
     print_yield(item.value);
+  }
+
+  void print_body(const Attention& item) {
+    values_.clear();
+    for (Expr root : {item.query, item.key, item.score, item.value}) print_nodes(root);
+    line("query " + operand(item.query) + " key " + operand(item.key) + " score " +
+         operand(item.score) + " value " + operand(item.value));
   }
 
   void print_body(const Scatter& item) {

@@ -181,6 +181,11 @@ std::vector<Index> size_symbols(const Program& program) {
     if (const auto* reduction = std::get_if<Reduction>(&operation.v)) {
       add_all(reduction->reduction.extents);
     }
+    if (const auto* attention = std::get_if<Attention>(&operation.v)) {
+      add_all(attention->keys.extents);
+      add_all(attention->factors.extents);
+      roots.insert(roots.end(), {attention->query, attention->key, attention->score});
+    }
     if (const auto* scatter = std::get_if<Scatter>(&operation.v)) {
       add_all(scatter->target);
       add_all(scatter->initial_loops.extents);
@@ -229,6 +234,10 @@ std::vector<Expr> expressions(const Operation& operation) {
             all.insert(all.end(), scatter.runtime_indices.begin(), scatter.runtime_indices.end());
             all.push_back(scatter.value);
             return all;
+          },
+          [](const Attention& attention) {
+            return std::vector<Expr>{attention.query, attention.key, attention.score,
+                                     attention.value};
           },
           [](const ExternKernel&) { return std::vector<Expr>(); },
           [](const auto& loop_operation) { return std::vector<Expr>{loop_operation.value}; },

@@ -102,6 +102,28 @@ struct Reduction {
   bool is_product = false;
 };
 
+// Attention: values weighted by the softmax of scores.
+//
+//   product(..., i, j)  = sum over d of query(..., i, d) * key(..., j, d), in float32
+//   score(..., i, j)    a float32 expression of kReduced(0), which is the product, and positions
+//   weight(..., i, j)   = softmax of the scores over j
+//   output[..., i, e]   = sum over j of weight(..., i, j) * value(..., j, e), in float32
+//
+// Sums are in any order, and weights may be rounded to the values' dtype before the last one. The
+// last two of `loops` are i and e, those before them are batch loops. A position i all of whose
+// scores are -inf, or that has no j, gets zeros. A j whose score is -inf has no weight, and nobody
+// may look at what it holds: NaN there may be lost.
+struct Attention {
+  BufferId output;
+  LoopNest loops;
+  LoopNest keys;     // one loop, j
+  LoopNest factors;  // one loop, d
+  Expr query;        // loads of half floats, all of one dtype
+  Expr key;
+  Expr value;
+  Expr score;
+};
+
 enum class ScanKind : uint8_t { kSum, kProd, kMax, kMin };
 std::string_view to_string(ScanKind kind);
 std::optional<ScanKind> parse_scan_kind(std::string_view spelling);
@@ -171,7 +193,7 @@ struct ExternKernel {
 };
 
 struct Operation {
-  std::variant<Pointwise, Reduction, Scan, Scatter, ExternKernel> v;
+  std::variant<Pointwise, Reduction, Attention, Scan, Scatter, ExternKernel> v;
   std::string origin;  // "softmax: model.py:12", the graph node and the user's line
 };
 

@@ -1,7 +1,9 @@
 #include "ir/run_operation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "ir/scalar_semantics.h"
@@ -252,6 +254,61 @@ LitzStatus run_reduction(const Reduction& operation, const OperationMemory& memo
   return status;
 }
 
+// For each position of the outer loops and each key the scaled and masked score; as many keys in a
+// row as there are.
+LitzStatus find_scores(const Attention& operation, const Loops& queries, const Loops& keys,
+                       const OperationMemory& memory, std::vector<double>& scores) {
+  Loops all = queries;
+  all.add(keys.variables[0], keys.extents[0]);
+  Loops products = all;
+  products.add(operation.factors, memory.size_of);
+  std::vector<float> product(static_cast<size_t>(all.count()), 0.0F);
+  const int64_t factors = products.extents.back();
+  ExprContext& exprs = operation.score.context();
+  const Expr term = exprs.binary(ExprOp::kMul, exprs.cast(operation.query, DType::kFloat64),
+                                 exprs.cast(operation.key, DType::kFloat64));
+  double sum = 0;
+  int64_t done = 0;
+  LitzStatus status = for_each_value<double>(products, term, memory, [&](double value) {
+    sum += value;
+    if (++done % factors != 0) return;
+    product[static_cast<size_t>(done / factors - 1)] = static_cast<float>(sum);
+    sum = 0;
+  });
+  if (status != LITZ_OK) return status;
+
+  ColumnCompiler compiler = make_compiler(all, memory);
+  compiler.bind_reduced();
+  const ColumnId score = compiler.compile(operation.score);
+  ColumnCode code = compiler.finish({&score, 1});
+  Walk walk(all);
+  for (int64_t count = walk.next(code); count > 0; count = walk.next(code)) {
+    std::copy_n(product.begin() + static_cast<std::ptrdiff_t>(scores.size()), count,
+                code.reduced());
+    status = code.run(count);
+    if (status != LITZ_OK) return status;
+    const auto* values = static_cast<const float*>(code.column(score));
+    scores.insert(scores.end(), values, values + count);
+  }
+  return LITZ_OK;
+}
+
+// Scores become weights, zeros in a row that is masked as a whole.
+void apply_softmax(std::span<double> row) {
+  double greatest = -std::numeric_limits<double>::infinity();
+  for (double score : row) greatest = semantics::max(greatest, score);
+  if (greatest == -std::numeric_limits<double>::infinity()) {
+    std::fill(row.begin(), row.end(), 0.0);
+    return;
+  }
+  double sum = 0;
+  for (double& score : row) {
+    score = std::exp(score - greatest);
+    sum += score;
+  }
+  for (double& score : row) score /= sum;
+}
+
 // Runs with the scanned loop innermost.
 template <class T>
 LitzStatus run_scan(const Scan& operation, const OperationMemory& memory) {
@@ -320,6 +377,44 @@ LitzStatus run_operation(const Pointwise& operation, const OperationMemory& memo
 LitzStatus run_operation(const Reduction& operation, const OperationMemory& memory) {
   return is_floating(operation.value.dtype()) ? run_reduction<double>(operation, memory)
                                               : run_reduction<int64_t>(operation, memory);
+}
+
+LitzStatus run_operation(const Attention& operation, const OperationMemory& memory) {
+  Loops outer;
+  outer.add(operation.loops, memory.size_of);
+  Loops queries = outer;
+  queries.variables.pop_back();
+  queries.extents.pop_back();
+  Loops keys;
+  keys.add(operation.keys, memory.size_of);
+  const int64_t row = keys.extents[0];
+  const int64_t features = outer.extents.back();
+  std::vector<double> weights;
+  ResultWriter writer(outer, memory, operation.output, operation.loops.variables, DType::kFloat64);
+  LitzStatus status = LITZ_OK;
+  if (row == 0) {
+    for (int64_t i = outer.count(); i > 0; --i) writer.add(0.0);
+    writer.flush();
+    return status;
+  }
+  status = find_scores(operation, queries, keys, memory, weights);
+  if (status != LITZ_OK) return status;
+  for (auto at = weights.begin(); at != weights.end(); at += row) apply_softmax({at, at + row});
+
+  Loops all = outer;
+  all.add(keys.variables[0], row);
+  double sum = 0;
+  int64_t done = 0;
+  status = for_each_value<double>(all, operation.value, memory, [&](double value) {
+    const double weight = weights[static_cast<size_t>(done / (row * features) * row + done % row)];
+    // Nobody looks at what has no weight.
+    if (weight != 0) sum += weight * value;
+    if (++done % row != 0) return;
+    writer.add(sum);
+    sum = 0;
+  });
+  writer.flush();
+  return status;
 }
 
 LitzStatus run_operation(const Scan& operation, const OperationMemory& memory) {

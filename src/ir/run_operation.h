@@ -16,10 +16,12 @@ struct OperationMemory {
 // Each returns the status of a check that failed; the output's values are then unspecified.
 //
 // Sums and products of floats accumulate in double, in order, and round once; other reductions and
-// scans are exact. A Scatter combines in the output's dtype, float16 and bfloat16 in float32 with a
+// scans are exact. The product of an Attention is rounded to float32, its weights not at all. A
+// Scatter combines in the output's dtype, float16 and bfloat16 in float32 with a
 // rounding after each element.
 LitzStatus run_operation(const Pointwise& operation, const OperationMemory& memory);
 LitzStatus run_operation(const Reduction& operation, const OperationMemory& memory);
+LitzStatus run_operation(const Attention& operation, const OperationMemory& memory);
 LitzStatus run_operation(const Scan& operation, const OperationMemory& memory);
 LitzStatus run_operation(const Scatter& operation, const OperationMemory& memory);
 

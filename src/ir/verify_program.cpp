@@ -17,7 +17,8 @@
 //   P9   A load has one coordinate for each dimension of its buffer, and the buffer's dtype.
 //   P10  A coordinate is not provably outside its dimension, except under kMasked; a runtime index
 //        stands for a value below the size of the dimension where it is a coordinate by itself.
-//   P11  kReduced does not occur.
+//   P11  kReduced does not occur, except that kReduced(0), a float32, is the product in an
+//        Attention's score.
 //   P12  A buffer is written by one operation: computed buffers by a loop operation, library
 //   results
 //        by an ExternKernel. A Pointwise or Scatter may also write an input; constants are never
@@ -36,6 +37,11 @@
 //   it
 //        has a target for each dimension and int64 runtime indices, and does not load its output;
 //        bools are stored, min or max.
+//   P21  An Attention has at least the loops of its query and feature, and one of keys and one of
+//        factors, none of one iteration. Query, key and value are loads of half floats of one dtype
+//        at positions known from the loops; the score and the output are float32. The query depends
+//        on no feature or key, the key on no query or feature, the value on no query or factor, the
+//        score on no feature or factor.
 // Library ops and outputs
 //   P18  A view has one stride for each size, a dtype, an offset, and depends on size symbols only.
 //   P19  Buffers that a library op mutates are among those it reads.
@@ -43,6 +49,8 @@
 #include "ir/verify_program.h"
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <unordered_set>
 
 #include "ir/print_program.h"
@@ -278,6 +286,10 @@ class Verifier {
       fault(8, "no value");
       return;
     }
+    check_nodes(roots, false);
+  }
+
+  void check_nodes(std::span<const Expr> roots, bool has_product) {
     const std::unordered_set<Expr> masked = find_masked(roots);
     visit_postorder(roots, [&](Expr expr) {
       switch (expr.op()) {
@@ -293,7 +305,8 @@ class Verifier {
           break;
         }
         case ExprOp::kReduced:
-          fault(11, "reduced " + std::to_string(expr.number()));
+          require(has_product && expr.number() == 0 && expr.dtype() == DType::kFloat32, 11,
+                  "reduced " + std::to_string(expr.number()));
           break;
         default:
           break;
@@ -351,6 +364,50 @@ class Verifier {
     if (check_output_buffer(item.output, item.loops.extents, item.value,
                             result_dtype(item.kind, dtype))) {
       write(item.output, BufferKind::kComputed);
+    }
+  }
+
+  void check(const Attention& item) {
+    check_loops(item.loops);
+    check_loops(item.keys);
+    check_loops(item.factors);
+    const size_t rank = item.loops.variables.size();
+    const bool has_loops =
+        rank >= 2 && item.keys.variables.size() == 1 && item.factors.variables.size() == 1 &&
+        item.loops.variables[rank - 2].is_symbol() && item.loops.variables[rank - 1].is_symbol() &&
+        item.keys.variables[0].is_symbol() && item.factors.variables[0].is_symbol();
+    require(has_loops, 21, "not the loops of a query, a feature, keys and factors");
+    if (!has_loops || !item.query.valid() || !item.key.valid() || !item.value.valid() ||
+        !item.score.valid()) {
+      require(!has_loops, 8, "no value");
+      return;
+    }
+    const std::array<Expr, 3> loads = {item.query, item.key, item.value};
+    check_expressions(loads);
+    check_nodes({&item.score, 1}, true);
+    for (Expr load : loads) {
+      require(load.op() == ExprOp::kLoad && load.operands().empty() && is_half(load.dtype()) &&
+                  load.dtype() == item.value.dtype(),
+              21, "an operand that is no load of a half float");
+    }
+    require(item.score.dtype() == DType::kFloat32, 21, "the score is not float32");
+    const Index query = item.loops.variables[rank - 2];
+    const Index feature = item.loops.variables[rank - 1];
+    const Index key = item.keys.variables[0];
+    const Index factor = item.factors.variables[0];
+    require_independent(item.query, {feature, key});
+    require_independent(item.key, {query, feature});
+    require_independent(item.value, {query, factor});
+    require_independent(item.score, {feature, factor});
+    if (check_output_buffer(item.output, item.loops.extents, item.score))
+      write(item.output, BufferKind::kComputed);
+  }
+
+  void require_independent(Expr expr, std::initializer_list<Index> variables) {
+    for (Index index : collect_indices({&expr, 1})) {
+      for (Index variable : variables) {
+        require(!index.depends_on(variable), 21, "an operand depends on " + to_string(variable));
+      }
     }
   }
 

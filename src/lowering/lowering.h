@@ -37,6 +37,13 @@ struct LoweringResult {
       fallbacks;  // ops that run as library calls because no lowering took them
 };
 
+// Which attention is a kernel of the dialect's own, where it has them.
+enum class AttentionKernels : uint8_t {
+  kOff,
+  kAuto,  // what the library has slow kernels for, or wants a mask in memory for
+  kOn,    // all that can be
+};
+
 struct LoweringOptions {
   bool fallback_everything = false;       // every op as a library call: for bisecting
   std::vector<std::string> fallback_ops;  // these ops as library calls ("aten::sum")
@@ -44,6 +51,7 @@ struct LoweringOptions {
   bool random_in_kernels = true;
   // The dialect has kernels for matrix products (schedule/matrix_product.h).
   bool matrix_products = false;
+  AttentionKernels attention = AttentionKernels::kOff;
 };
 
 // Throws UserError on a graph that cannot run at all (an input of a layout that no op accepts is

@@ -87,6 +87,10 @@ class LoweringContext {
   // A call of the library for the call `id`, with one result; its buffer.
   BufferId add_library_call(NodeId id, std::string_view op, std::string_view schema,
                             std::vector<ExternArgument> arguments, const TensorMeta& meta);
+  // ---- attention.cpp ----
+  // Lowers attention that had better be a kernel than the library's call.
+  bool lower_attention(NodeId id);
+  bool add_attention(OpCall& call, std::string_view bias, bool aligns_ends);
   // ---- padded_products.cpp ----
   bool pad_product(NodeId id);
   TensorValue padded(OpCall& call, const TensorValue& value, size_t fast,

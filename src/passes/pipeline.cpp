@@ -6,6 +6,7 @@
 #include "passes/expand_foreach.h"
 #include "passes/fold_batch_norms.h"
 #include "passes/pack_weights.h"
+#include "passes/recognize_attention.h"
 #include "passes/remove_noops.h"
 
 namespace litz {
@@ -23,6 +24,9 @@ constexpr GraphPass kPasses[] = {
     // Next, so that equal calls on a tensor and on a copy of it become the same call.
     {"remove_noops", "Uses the argument instead of a view or copy that is the same tensor.",
      without_options<remove_noops>},
+    // Then, so that fewer steps lie in between; layers share what it says about their mask.
+    {"recognize_attention", "Uses the library's op for attention that is spelt out.",
+     without_options<recognize_attention>},
     {"eliminate_common_subexpressions", "Uses the first of several equal calls.",
      without_options<eliminate_common_subexpressions>},
     {"fold_batch_norms", "Scales frozen weights instead of the results of their layers.",

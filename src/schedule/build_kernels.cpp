@@ -41,6 +41,25 @@ class KernelBuilder {
     return dot(program_.indices(), position, program_.buffer(id).strides);
   }
 
+  // Adds the sums of an attention; the number of the result.
+  uint32_t add_attention(const Attention& op, const LoopMapping& mapping) {
+    KernelAttention attention;
+    attention.query = rewrite(op.query, mapping);
+    attention.key = rewrite(op.key, mapping);
+    attention.value = rewrite(op.value, mapping);
+    attention.score = rewrite(op.score, mapping);
+    attention.factors = {op.factors.variables[0], op.factors.extents[0]};
+    const auto wide = [&](Expr half) { return exprs_.cast(half, DType::kFloat32); };
+    KernelReduction product;
+    product.value = exprs_.binary(ExprOp::kMul, wide(attention.query), wide(attention.key));
+    KernelReduction result;
+    result.value = wide(attention.value);
+    result.stage = 1;
+    kernel_.reductions = {product, result};
+    kernel_.attention = std::move(attention);
+    return 1;
+  }
+
   void set_product() { kernel_.is_product = true; }
 
   uint32_t add_reduction(KernelReduction reduction) {
@@ -90,7 +109,13 @@ class KernelBuilder {
     for (const KernelReduction& reduction : kernel_.reductions) {
       kernel_.num_stages = std::max(kernel_.num_stages, reduction.stage + 1);
     }
-    simplify();
+    // The loops of an attention have their places.
+    if (!kernel_.attention) {
+      simplify();
+    } else {
+      for (Index v : outer_) kernel_.outer.push_back({v, v.extent()});
+      for (Index v : inner_) kernel_.inner.push_back({v, v.extent()});
+    }
     find_accesses(kernel_);
     return std::move(kernel_);
   }
@@ -264,6 +289,11 @@ Kernel build_loops(const Program& program, const FusionGroup& group,
     };
     if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
       finish(op->output, op->loops, builder.rewrite(op->value, member.mapping), member.inner);
+      continue;
+    }
+    if (const auto* op = std::get_if<Attention>(&operation.v)) {
+      const uint32_t number = builder.add_attention(*op, member.mapping);
+      finish(op->output, op->loops, builder.exprs().reduced(number, DType::kFloat32), false);
       continue;
     }
     const Reduction& op = std::get<Reduction>(operation.v);

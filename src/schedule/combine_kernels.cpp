@@ -57,7 +57,8 @@ class Combiner {
   int64_t size_of_small(const Kernel& kernel) const {
     const int64_t inner = iterations(kernel.inner);
     const int64_t outer = iterations(kernel.outer);
-    if (inner < 0 || outer < 0 || inner >= kLongRow || kernel.sequential) return -1;
+    if (inner < 0 || outer < 0 || inner >= kLongRow || kernel.sequential || kernel.attention)
+      return -1;
     for (const KernelReduction& r : kernel.reductions) {
       if (r.running || r.over_outer) return -1;
     }

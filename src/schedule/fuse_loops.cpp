@@ -52,7 +52,7 @@ struct GroupState {
   std::unordered_set<BufferId>
       scattered_reads;  // buffers read at more than one position, or at runtime positions
   bool has_consumers = false;
-  bool is_product = false;  // its first member is a matrix product, which stays one
+  bool is_product = false;  // its first member is a matrix product or an attention, and stays one
 };
 
 std::vector<Index> rewrite_all(Substitution& substitution, std::span<const Index> expressions) {
@@ -124,7 +124,7 @@ class Fuser {
     Loops loops;
     BufferId output;
     bool reduction = false;
-    bool product = false;  // a matrix product of the dialect's own kind
+    bool product = false;  // a kernel of its own kind: a matrix product or an attention
     int nodes = 0;
     std::vector<Access> accesses;
     std::vector<GroupId> producers;  // each once
@@ -133,7 +133,8 @@ class Fuser {
   void visit(OperationId id) {
     const Operation& operation = program_.operations()[id];
     if (std::holds_alternative<Pointwise>(operation.v) ||
-        std::holds_alternative<Reduction>(operation.v)) {
+        std::holds_alternative<Reduction>(operation.v) ||
+        std::holds_alternative<Attention>(operation.v)) {
       Candidate c = candidate(id);
       c.producers = producers_of(operation);
       place(std::move(c));
@@ -150,25 +151,28 @@ class Fuser {
     }
   }
 
-  // Of a pointwise operation or a reduction; without its producers.
+  // Of a pointwise operation, a reduction or an attention; without its producers.
   Candidate candidate(OperationId id) const {
     const Operation& operation = program_.operations()[id];
     Candidate c;
     c.id = id;
-    Expr value;
+    const std::vector<Expr> values = expressions(operation);
     c.product = options_.matrix_products && matrix_product(operation).has_value();
     if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
       c.loops.outer = op->loops.variables;
       c.output = op->output;
-      value = op->value;
+    } else if (const auto* attention = std::get_if<Attention>(&operation.v)) {
+      c.loops = {attention->loops.variables, attention->keys.variables};
+      c.output = attention->output;
+      c.reduction = true;
+      c.product = true;
     } else {
       const auto& reduction = std::get<Reduction>(operation.v);
       c.loops = {reduction.loops.variables, reduction.reduction.variables};
       c.output = reduction.output;
       c.reduction = true;
-      value = reduction.value;
     }
-    visit_postorder(std::span<const Expr>(&value, 1), [&](Expr e) {
+    visit_postorder(values, [&](Expr e) {
       if (e.op() == ExprOp::kLoad) {
         c.accesses.push_back(
             {e.buffer(), {e.coordinates().begin(), e.coordinates().end()}, !e.operands().empty()});

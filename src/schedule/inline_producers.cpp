@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "ir/attention_operands.h"
 #include "schedule/expr_cost.h"
 #include "schedule/match_loops.h"
 #include "schedule/matrix_product.h"
@@ -19,11 +20,15 @@ constexpr int kBroadcastLoads = 2;
 constexpr int kMovedNodes = 48;  // of producer and consumer together
 constexpr int kFewReads = 8;     // a value of so many, looked up, is computed there instead
 constexpr int kMaxNodes = 160;   // of a consumer after inlining
+// Of an attention's mask, which would be stored and read for each pair of a query and a key.
+constexpr int kMaskWork = 20;
+constexpr int kMaskLoads = 3;
 
 // The expressions of an operation that may hold loads of producers.
 std::vector<Expr*> roots(Operation& operation) {
   if (auto* op = std::get_if<Pointwise>(&operation.v)) return {&op->value};
   if (auto* op = std::get_if<Reduction>(&operation.v)) return {&op->value};
+  if (auto* op = std::get_if<Attention>(&operation.v)) return {&op->score};
   if (auto* op = std::get_if<Scan>(&operation.v)) return {&op->value};
   if (auto* op = std::get_if<Scatter>(&operation.v)) {
     std::vector<Expr*> all = {&op->value};
@@ -42,6 +47,10 @@ Index iterations(IndexContext& context, const Operation& operation) {
     return product(context, op->loops.extents);
   if (const auto* op = std::get_if<Reduction>(&operation.v)) {
     return product(context, op->loops.extents) * product(context, op->reduction.extents);
+  }
+  if (const auto* op = std::get_if<Attention>(&operation.v)) {
+    return product(context, std::span(op->loops.extents).first(op->loops.extents.size() - 1)) *
+           product(context, op->keys.extents);
   }
   return context.constant(1);
 }
@@ -145,7 +154,9 @@ class Inliner {
   bool should_inline(const Producer& producer, const Buffer& buffer, OperationId consumer,
                      Expr load, int consumer_nodes, bool consumer_masked) {
     const ExprCost& cost = producer.cost;
-    if (cost.checks && (consumer_masked || !reads_everything(buffer, consumer, load))) return false;
+    const bool is_mask = std::holds_alternative<Attention>(program_.operations()[consumer].v);
+    if (cost.checks && (is_mask || consumer_masked || !reads_everything(buffer, consumer, load)))
+      return false;
     const bool at_runtime_position = !load.operands().empty();
     if (at_runtime_position && (cost.runtime_indices || cost.position)) return false;
     if (crosses_mutation(producer, consumer)) return false;
@@ -161,6 +172,9 @@ class Inliner {
       return consumer_nodes + cost.nodes <= kMovedNodes && !cost.masked &&
              prove_less_equal(use.reads * context.constant(kFewReads), elements);
     }
+    if (is_mask && cost.work <= kMaskWork && cost.loads <= kMaskLoads && !cost.masked &&
+        !cost.runtime_indices)
+      return true;
     const Index reads = iterations(context, program_.operations()[consumer]);
     // The parts of a concatenation are masked loads that share out the iterations among them.
     if (consumer_nodes + cost.nodes <= kMovedNodes &&
@@ -206,6 +220,29 @@ class Inliner {
     return rewriter.apply(op.value);
   }
 
+  // An operand of an attention that is a copy is loaded from where it was copied, if neighbours
+  // along `variable` are neighbours there, too.
+  void rewrite_operand(OperationId id, Expr& load, Index variable) {
+    while (true) {
+      const auto found = producers_.find(load.buffer().value);
+      if (found == producers_.end() || crosses_mutation(found->second, id)) return;
+      const Producer& producer = found->second;
+      const auto& op = std::get<Pointwise>(program_.operations()[producer.id].v);
+      if (op.value.op() != ExprOp::kLoad || !op.value.operands().empty()) return;
+      const Expr source = body_at(producer, load.coordinates(), {});
+      if (!is_contiguous_along(program_, source, variable)) return;
+      absorb(id, producer.id);
+      load = source;
+    }
+  }
+
+  void absorb(OperationId id, OperationId producer) {
+    std::vector<OperationId>& absorbed = absorbed_[id];
+    const std::vector<OperationId>& before = absorbed_[producer];
+    absorbed.insert(absorbed.end(), before.begin(), before.end());
+    absorbed.push_back(producer);
+  }
+
   void rewrite(OperationId id) {
     Operation& operation = program_.operations()[id];
     if (options_.matrix_products && matrix_product(operation)) return;
@@ -229,13 +266,16 @@ class Inliner {
             if (!should_inline(producer, program_.buffer(buffer), id, original, nodes, masked))
               return {};
             nodes += producer.cost.nodes;
-            std::vector<OperationId>& absorbed = absorbed_[id];
-            const std::vector<OperationId>& before = absorbed_[producer.id];
-            absorbed.insert(absorbed.end(), before.begin(), before.end());
-            absorbed.push_back(producer.id);
+            absorb(id, producer.id);
             return body_at(producer, position, runtime);
           });
       *root = rewriter.apply(*root);
+    }
+    if (auto* attention = std::get_if<Attention>(&operation.v)) {
+      const Index factor = attention->factors.variables[0];
+      rewrite_operand(id, attention->query, factor);
+      rewrite_operand(id, attention->key, factor);
+      rewrite_operand(id, attention->value, attention->loops.variables.back());
     }
     const auto* pointwise = std::get_if<Pointwise>(&operation.v);
     if (pointwise != nullptr && program_.buffer(pointwise->output).kind == BufferKind::kComputed) {

@@ -6,6 +6,7 @@
 //   moved      nobody else needs it in memory, and all its readers together read no more elements
 //              than it has, so no element is computed twice
 //   broadcast  a few cheap operations on a few elements, read along a larger loop nest
+//   mask       what an attention adds to its scores, and copies that it reads its operands from
 //   softmax    exp(x - m) of few long rows, where kernels sum exponentials online
 // Everything else is left to fuse_loops, which computes a value once and shares it.
 #pragma once

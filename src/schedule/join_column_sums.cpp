@@ -95,7 +95,7 @@ class Joiner {
   bool reduces_rows(const Kernel& kernel) const {
     const int64_t row = count(kernel.inner);
     return row > 1 && row <= limits_.elements && count(kernel.outer) >= limits_.least_rows &&
-           stores_plainly(kernel) &&
+           stores_plainly(kernel) && !kernel.attention &&
            std::none_of(kernel.reductions.begin(), kernel.reductions.end(),
                         [](const KernelReduction& r) { return r.running; });
   }

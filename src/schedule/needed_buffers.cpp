@@ -16,6 +16,8 @@ bool may_be_empty(const LoopNest& loops) {
 bool computes_what_it_reads(const Operation& operation) {
   if (const auto* op = std::get_if<Reduction>(&operation.v)) {
     if (may_be_empty(op->loops) || may_be_empty(op->reduction)) return false;
+  } else if (std::holds_alternative<Attention>(operation.v)) {
+    return false;  // it leaves out keys that are masked
   } else if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
     if (may_be_empty(op->loops)) return false;
   }

@@ -7,6 +7,7 @@ namespace litz {
 std::vector<Expr> values_of(const Kernel& kernel) {
   std::vector<Expr> all;
   for (const KernelReduction& reduction : kernel.reductions) all.push_back(reduction.value);
+  if (kernel.attention) all.push_back(kernel.attention->score);
   for (const KernelStore& store : kernel.stores) {
     all.push_back(store.value);
     all.insert(all.end(), store.runtime_indices.begin(), store.runtime_indices.end());

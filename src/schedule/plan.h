@@ -19,6 +19,11 @@
 // the accumulated value up to and including this iteration, and the inner loops run in order, the
 // last one fastest.
 //
+// A kernel with an `attention` (ir/program.h) is of a kind of its own: outer loops are the batch's,
+// the query's and the feature's, the one inner loop is of the keys. Reduction 0 is the product,
+// over a loop of factors inside that of the keys. The score is over the keys, of kReduced(0).
+// Reduction 1 sums up the values, with their weights; stores are outside the inner loop and use it.
+//
 // A reduction `over_outer` accumulates over the outer loops: it has one result for each inner
 // iteration, which the stores `after_outer` alone use. So a kernel of rows sums up columns, too.
 #pragma once
@@ -72,6 +77,14 @@ struct KernelStore {
   uint32_t stage = 0;
 };
 
+struct KernelAttention {
+  KernelLoop factors;
+  Expr query;  // loads of half floats
+  Expr key;
+  Expr value;
+  Expr score;
+};
+
 struct Kernel {
   std::vector<KernelLoop> outer;
   std::vector<KernelLoop> inner;
@@ -81,6 +94,7 @@ struct Kernel {
   bool sequential =
       false;  // outer iterations must run in order (scatter with possibly equal targets)
   bool is_product = false;  // its reduction is a matrix product (schedule/matrix_product.h)
+  std::optional<KernelAttention> attention;
   std::vector<std::string> origins;  // the graph nodes it came from, in order
 
   // For explain.
@@ -89,7 +103,8 @@ struct Kernel {
   Index bytes_saved;  // memory traffic that fusion avoided
 };
 
-// All that the kernel computes: values of reductions, values and runtime indices of stores.
+// All that the kernel computes: values of reductions, an attention's score, values and runtime
+// indices of stores.
 std::vector<Expr> values_of(const Kernel& kernel);
 // Sets `reads` and `writes`.
 void find_accesses(Kernel& kernel);

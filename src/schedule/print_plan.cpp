@@ -50,6 +50,9 @@ void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
   if (!kernel.inner.empty()) text += " inner " + loops_text(kernel.inner);
   if (kernel.sequential) text += " in order";
   if (kernel.is_product) text += " product";
+  if (kernel.attention) {
+    text += " attention factors " + loops_text({kernel.attention->factors});
+  }
   text += " {\n";
   for (const std::string& origin : kernel.origins) text += "  # " + origin + "\n";
   for (size_t i = 0; i < kernel.reductions.size(); ++i) {
@@ -58,6 +61,7 @@ void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
             (r.running ? "running " : "") + std::string(to_string(r.kind)) +
             (r.over_outer ? " over outer" : "") + "\n" + value_text(program, r.value);
   }
+  if (kernel.attention) text += "  score\n" + value_text(program, kernel.attention->score);
   for (const KernelStore& store : kernel.stores) {
     const std::string place = store.inner         ? "stage " + std::to_string(store.stage)
                               : store.after_outer ? "after outer"

@@ -13,6 +13,9 @@
 //   S4   A store's value has its buffer's dtype, and buffers that are not inputs are stored without
 //        accumulating, except by a kernel that runs in order.
 //   S5   `reads` and `writes` are the buffers that the expressions load and the stores write.
+//   S11  A kernel with an attention has an outer loop of a feature, one inner loop, two sums in
+//        stages 0 and 1, the first over the factors, which nothing but the score uses, and stores
+//        outside the inner loop.
 // Steps
 //   S6   Every kernel is in one step, and every step is a kernel, several that run at once, or a
 //        library op. Of kernels that run at once none writes what another one reads or writes.
@@ -82,6 +85,10 @@ class Verifier {
             "inner loops or stages without a reduction");
     variables_ = std::move(variables);
     std::vector<Expr> roots;
+    if (kernel.attention) {
+      check_attention(kernel);
+      roots.push_back(kernel.attention->score);
+    }
     for (const KernelReduction& reduction : kernel.reductions) {
       check_value(kernel, reduction.value, reduction.stage, Place::kInner);
       require(!reduction.over_outer || can_be_over_outer(kernel, reduction), 3,
@@ -96,6 +103,24 @@ class Verifier {
       roots.insert(roots.end(), store.runtime_indices.begin(), store.runtime_indices.end());
     }
     check_lists(kernel, roots);
+  }
+
+  void check_attention(const Kernel& kernel) {
+    const KernelAttention& attention = *kernel.attention;
+    const auto is_sum = [](const KernelReduction& r, uint32_t stage) {
+      return r.kind == ReductionKind::kSum && r.stage == stage && !r.running && !r.over_outer;
+    };
+    require(!kernel.outer.empty() && kernel.inner.size() == 1 && kernel.reductions.size() == 2 &&
+                is_sum(kernel.reductions[0], 0) && is_sum(kernel.reductions[1], 1),
+            11, "not the loops and sums of an attention");
+    check_value(kernel, attention.score, 1, Place::kInner);
+    for (const KernelStore& store : kernel.stores) {
+      require(!store.inner, 11, "a store inside the loop of the keys");
+      visit_postorder({&store.value, 1}, [&](Expr e) {
+        require(e.op() != ExprOp::kReduced || e.number() == 1, 11, "a store of the product");
+      });
+    }
+    variables_.insert(attention.factors.variable.id());
   }
 
   void check_index(Index index, size_t num_runtime) {

@@ -124,6 +124,11 @@ State emit(const State& state, const std::string& form, const Options& options) 
       });
   if (sums_columns && !form.starts_with("triton") && !form.starts_with("cuda"))
     throw UserError("--emit " + form + " cannot print kernels for a GPU; use --schedule");
+  const bool attends =
+      std::any_of(plan.kernels.begin(), plan.kernels.end(),
+                  [](const Kernel& kernel) { return kernel.attention.has_value(); });
+  if (attends && !form.starts_with("triton"))
+    throw UserError("--emit " + form + " cannot print attention, which is a kernel for Triton");
   if (form == "cuda") return Text{print_cuda_program(plan).text};
   if (form == "cuda-kernels") {
     const SimtProgram cuda = print_cuda_program(plan);

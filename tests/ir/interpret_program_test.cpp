@@ -63,6 +63,40 @@ TEST(InterpretProgram, MoreElementsThanABlock) {
   EXPECT_EQ(test.output<int32_t>(1), std::vector<int32_t>{999000});
 }
 
+// Weights in powers of two; the last row is masked as a whole, and a NaN has no weight.
+TEST(InterpretProgram, Attention) {
+  TestRun test(R"(program() {
+  buffer q: bf16[4, 2] input 0
+  buffer k: bf16[3, 2] input 1
+  buffer v: bf16[3, 2] input 2
+  buffer b: f32[4, 3] input 3
+  buffer y: f32[4, 2]
+  inputs (q = tensor q, k = tensor k, v = tensor v, b = tensor b)
+  attention y[d0 < 4, d1 < 2] keys [d2 < 3] factors [d3 < 2] {
+    t0 = load q[d0, d3]
+    t1 = load k[d2, d3]
+    t2 = reduced 0: f32
+    t3 = mul t2, 0.6931472: f32
+    t4 = load b[d0, d2]
+    t5 = add t3, t4
+    t6 = load v[d2, d1]
+    query t0 key t1 score t5 value t6
+  }
+  return (tensor y)
+})");
+  constexpr uint16_t kOne = 0x3f80;
+  test.input<uint16_t>(DType::kBFloat16, {4, 2}, {kOne, 0, 0, kOne, 0, 0, 0, 0});
+  test.input<uint16_t>(DType::kBFloat16, {3, 2}, {kOne, 0, 0, kOne, 0, 0});
+  test.input<uint16_t>(DType::kBFloat16, {3, 2}, {0x4080, 0x4100, 0, 0x4080, 0x4100, 0x7fc0});
+  test.input<float>(DType::kFloat32, {4, 3},
+                    {0, 0, -kInf, 0, 0, -kInf, -1e30F, -1e30F, -kInf, -kInf, -kInf, -kInf});
+  ASSERT_EQ(test.run(), LITZ_OK) << test.host.message;
+  const std::vector<float> y = test.output<float>();
+  const std::vector<float> expected = {8.0F / 3, 20.0F / 3, 4.0F / 3, 16.0F / 3, 2, 6, 0, 0};
+  ASSERT_EQ(y.size(), expected.size());
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected[i], 1e-6) << i;
+}
+
 TEST(InterpretProgram, EmptyTensors) {
   TestRun test(R"(program(s0: size[0, inf]) {
   buffer x: f32[s0, 2] input 0

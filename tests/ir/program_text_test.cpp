@@ -24,6 +24,7 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
   buffer hist: f32[s0, 16]
   buffer mm: f32[s0, s0] extern
   buffer one: f32[1]
+  buffer att: f32[s0, 2]
   inputs (x = tensor x, n = int s1, "odd name" = tensor "odd name")
 
   pointwise y[d0 < s0, d1 < 16] {  # add: model.py:12, x = "#1" \\ y
@@ -112,6 +113,15 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
     side_effects
   }
 
+  attention att[d0 < s0, d1 < 2] keys [d2 < 2] factors [d3 < 2] {
+    t0 = load w[d3, 0]
+    t1 = load w[d2, 0]
+    t2 = reduced 0: f32
+    t3 = mul t2, 0.5: f32
+    t4 = load w[d1, 0]
+    query t0 key t1 score t3 value t4
+  }
+
   return (tensor y, none, int s0*s1, tensor mm as i32[s0] strides [1] offset 0)
 }
 )";
@@ -123,7 +133,7 @@ TEST(ProgramText, RoundTripIsExact) {
 
 TEST(ProgramText, ParserFillsTheProgram) {
   const Program program = parse_program(kEverything);
-  EXPECT_EQ(program.buffers().size(), 11u);
+  EXPECT_EQ(program.buffers().size(), 12u);
   EXPECT_EQ(program.inputs.size(), 3u);
   EXPECT_EQ(program.buffer(BufferId(2)).bytes.size(), 4u);
   EXPECT_EQ(program.buffer(BufferId(4)).name, "z");
@@ -159,6 +169,8 @@ TEST(ProgramText, BuffersReadAndWritten) {
   EXPECT_EQ(written(7), "x ");
   EXPECT_EQ(read(8), "x ");
   EXPECT_EQ(written(8), "mm x ");
+  EXPECT_EQ(read(9), "w ");
+  EXPECT_EQ(written(9), "att ");
 }
 
 TEST(ProgramText, LiteralsKeepTheirValue) {
@@ -208,10 +220,12 @@ TEST(ProgramText, ErrorsNameTheirPlace) {
             "3:10: buffer x is declared twice");
   EXPECT_EQ(error_of("program() {\n  inputs (a = tensor x)\n}"), "2:22: unknown buffer x");
   EXPECT_EQ(error_of("program() {\n  loop\n}"),
-            "2:3: expected buffer, inputs, pointwise, reduction, scan, scatter, extern, return or "
+            "2:3: expected buffer, inputs, pointwise, reduction, attention, scan, scatter, extern, "
+            "return or "
             "'}'");
   EXPECT_EQ(error_of("program() {"),
-            "1:12: expected buffer, inputs, pointwise, reduction, scan, scatter, extern, return or "
+            "1:12: expected buffer, inputs, pointwise, reduction, attention, scan, scatter, "
+            "extern, return or "
             "'}'");
   EXPECT_EQ(error_of("program() {\n  return ()\n} more"), "3:3: text after the program");
   EXPECT_EQ(error_of("program(s0: size[3, 2]) {}"), "1:9: empty range of s0");

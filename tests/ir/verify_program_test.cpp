@@ -208,6 +208,47 @@ TEST(VerifyProgram, P15Output) {
             "P15: operation: value of f32 for buffer n of i64");
 }
 
+constexpr char kAttention[] = R"(program() {
+  buffer q: f16[4, 2] input 0
+  buffer k: f16[3, 2] input 1
+  buffer y: f32[4, 2]
+  inputs (q = tensor q, k = tensor k)
+  attention y[d0 < 4, d1 < 2] keys [d2 < 3] factors [d3 < 2] {
+    t0 = load q[d0, d3]
+    t1 = load k[d2, d3]
+    t2 = reduced 0: f32
+    t3 = load k[d2, d1]
+    query t0 key t1 score t2 value t3
+  }
+  return (tensor y)
+})";
+
+std::string attention_faults_with(const std::string& from, const std::string& to) {
+  std::string text = kAttention;
+  text.replace(text.find(from), from.size(), to);
+  std::string faults;
+  for (const std::string& fault : find_program_faults(parse_program(text)))
+    faults += (faults.empty() ? "" : "\n") + fault;
+  return faults;
+}
+
+TEST(VerifyProgram, P21Attention) {
+  EXPECT_EQ(attention_faults_with("t0", "t0"), "");
+  EXPECT_EQ(attention_faults_with("load q[d0, d3]", "load q[d2, d3]"),
+            "P21: operation: an operand depends on d2");
+  EXPECT_EQ(attention_faults_with("t1 = load k[d2, d3]", "t1 = add 1.0: f32, 2.0: f32"),
+            "P21: operation: an operand that is no load of a half float");
+  EXPECT_EQ(attention_faults_with("score t2", "score t3"),
+            "P21: operation: the score is not float32\n"
+            "P21: operation: an operand depends on d1\n"
+            "P15: operation: value of f16 for buffer y of f32");
+  EXPECT_EQ(attention_faults_with("reduced 0", "reduced 1"), "P11: operation: reduced 1");
+  Program program = parse_program(kAttention);
+  std::get<Attention>(program.operations()[OperationId(0)].v).factors = {};
+  EXPECT_EQ(find_program_faults(program).front(),
+            "P21: operation: not the loops of a query, a feature, keys and factors");
+}
+
 TEST(VerifyProgram, P16Reductions) {
   EXPECT_EQ(faults_with("over [d1 < 16] sum", "over [d1 < 16] any"), "P16: operation: any of f32");
   EXPECT_EQ(faults_with("axis 1 sum", "axis 2 sum"), "P16: operation: axis 2 of 2 loops");

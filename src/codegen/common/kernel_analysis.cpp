@@ -47,6 +47,11 @@ LoopMask KernelAnalysis::depends(Expr root) {
         break;
       case ExprOp::kReduced: {
         const KernelReduction& reduction = kernel_.reductions[e.number()];
+        if (kernel_.attention && e.number() == 0) {
+          // The product: along all loops but the feature's.
+          mask |= (all_mask_ & ~(LoopMask{1} << (kernel_.outer.size() - 1))) | kIterationBit;
+          break;
+        }
         mask |= reduction.over_outer
                     ? inner_mask()
                     : (reduction.running ? all_mask_ : outer_mask_) | kIterationBit;
@@ -89,6 +94,7 @@ std::vector<Expr> KernelAnalysis::stage_roots(uint32_t stage) const {
   for (const KernelReduction& reduction : kernel_.reductions) {
     if (reduction.stage == stage) roots.push_back(reduction.value);
   }
+  if (kernel_.attention && stage == 1) roots.push_back(kernel_.attention->score);
   const std::vector<Expr> stored =
       store_roots([&](const KernelStore& store) { return store.inner && store.stage == stage; });
   roots.insert(roots.end(), stored.begin(), stored.end());

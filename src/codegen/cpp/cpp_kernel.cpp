@@ -50,6 +50,7 @@ class KernelPrinter {
       const size_t loop = kernel.outer.size() + i;
       if (loop != plan_.loop) inner_.push_back(loop);
     }
+    LITZ_CHECK(!kernel.attention, "an attention is a kernel for Triton");
     for (uint32_t i = 0; i < kernel.reductions.size(); ++i) {
       accumulators_.emplace_back(kernel.reductions[i], i, plan_.lanes, prelude);
     }

@@ -36,6 +36,7 @@ class KernelPrinter {
         position_(plan_.narrow ? "i32" : "i64") {
     for (size_t i = 0; i < kernel.outer.size(); ++i) outer_.push_back(i);
     for (size_t i = 0; i < kernel.inner.size(); ++i) inner_.push_back(kernel.outer.size() + i);
+    LITZ_CHECK(!kernel.attention, "an attention is a kernel for Triton");
     for (uint32_t i = 0; i < kernel.reductions.size(); ++i) {
       accumulators_.emplace_back(kernel.reductions[i], i, plan_.lanes, prelude);
       totals_.emplace_back(kernel.reductions[i], i, 1, prelude);

@@ -8,6 +8,7 @@
 
 #include "codegen/common/online_sums.h"
 #include "codegen/triton/tile_plan.h"
+#include "codegen/triton/triton_attention.h"
 #include "codegen/triton/triton_body.h"
 #include "codegen/triton/triton_ops.h"
 #include "codegen/triton/triton_product.h"
@@ -899,13 +900,15 @@ auto print_in_few_passes(const Plan& plan, const Kernel& kernel, TritonPrelude& 
 
 std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& kernel,
                                               TritonPrelude& prelude) {
-  if (product_kernel(*plan.program, kernel)) return std::nullopt;
+  if (kernel.attention || product_kernel(*plan.program, kernel)) return std::nullopt;
   return print_in_few_passes(
       plan, kernel, prelude, true,
       [](KernelPrinter& printer, const Kernel&) { return printer.print_part(); });
 }
 
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude) {
+  if (kernel.attention)
+    return print_triton_attention(plan, kernel, plan_attention(kernel), prelude);
   if (product_kernel(*plan.program, kernel))
     return print_triton_product(plan, kernel, plan_product(kernel), prelude);
   return print_in_few_passes(plan, kernel, prelude, false,
@@ -915,6 +918,11 @@ TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonP
 std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
                                                 TritonPrelude& prelude) {
   std::vector<TritonKernel> variants;
+  if (kernel.attention) {
+    for (const AttentionTile& tile : other_attention_tiles(kernel, plan_attention(kernel)))
+      variants.push_back(print_triton_attention(plan, kernel, tile, prelude));
+    return variants;
+  }
   if (product_kernel(*plan.program, kernel)) {
     for (const ProductTile& tile : other_product_tiles(plan_product(kernel)))
       variants.push_back(print_triton_product(plan, kernel, tile, prelude));

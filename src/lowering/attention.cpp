@@ -1,0 +1,172 @@
+// Attention on a GPU as a kernel instead of a library call.
+//
+// The library's kernels for plain and causal attention are good, and stay. What has a mask or a
+// bias has to be in memory for them, one number for each query and key, and goes to slower ones; in
+// a kernel the mask is computed where it is needed. A forward graph whose backward graph wants what
+// the library's kernel saves, the logarithm of the sum of exponentials, stays with the library,
+// too.
+#include <algorithm>
+#include <cmath>
+
+#include "ir/attention_operands.h"
+#include "lowering/lowering_context.h"
+#include "lowering/reduction_helpers.h"
+
+namespace litz {
+namespace {
+
+constexpr int64_t kLeastExtent = 16;  // of a tile
+constexpr int64_t kMostWidth = 256;   // of a head
+
+// An op of the library for attention.
+struct AttentionOp {
+  std::string_view name;
+  std::string_view bias;  // the name of the argument; empty: it has none
+  bool is_slow = false;   // the kernel is slower than ours, whatever the arguments
+  bool is_slow_with_bias = false;
+  bool aligns_ends = false;  // of queries and keys, where it is causal, so they have one length
+};
+
+constexpr AttentionOp kAttentionOps[] = {
+    {"aten::scaled_dot_product_attention", "attn_mask", false, true, false},
+    {"aten::_scaled_dot_product_attention_math", "attn_mask", true, true, false},
+    {"aten::_scaled_dot_product_efficient_attention", "attn_bias", true, true, false},
+    {"aten::_scaled_dot_product_flash_attention", "", false, false, true},
+    {"aten::_scaled_dot_product_cudnn_attention", "attn_bias", false, false, true},
+};
+
+const AttentionOp* find_attention_op(const std::string& op) {
+  const auto* found = std::find_if(std::begin(kAttentionOps), std::end(kAttentionOps),
+                                   [&](const AttentionOp& row) { return row.name == op; });
+  return found == std::end(kAttentionOps) ? nullptr : found;
+}
+
+bool has_argument(const Node& node, std::string_view name) {
+  return node.schema->find(std::string(name)) >= 0;
+}
+
+bool is_width(Index size) {
+  return size.is_constant() && size.constant() >= kLeastExtent && size.constant() <= kMostWidth;
+}
+
+// Lengths that no tile is mostly empty for. One query has all its keys to itself, which is another
+// kind of kernel.
+bool is_length(Index size) {
+  return size.is_constant() ? size.constant() >= kLeastExtent : size.range().lo >= 2;
+}
+
+// The element of a key or a value at a position of the batch: heads of a query may share one.
+std::vector<Index> shared_position(const TensorValue& query, const TensorValue& shared,
+                                   std::span<const Index> batch) {
+  std::vector<Index> position(batch.begin(), batch.end());
+  const size_t head = batch.size() - 1;
+  if (shared.sizes[head] != query.sizes[head])
+    position[head] =
+        floor_div(batch[head], query.sizes[head].constant() / shared.sizes[head].constant());
+  return position;
+}
+
+bool shares_heads(Index heads, Index shared) {
+  return heads == shared || (heads.is_constant() && shared.is_constant() && shared.constant() > 0 &&
+                             heads.constant() % shared.constant() == 0);
+}
+
+}  // namespace
+
+bool LoweringContext::lower_attention(NodeId id) {
+  if (options_.attention == AttentionKernels::kOff) return false;
+  const Node& node = graph_.node(id);
+  const AttentionOp* op = find_attention_op(node.schema->full_name());
+  if (op == nullptr) return false;
+  OpCall call(*this, id);
+  const bool has_bias = !op->bias.empty() && !call.is_none(op->bias);
+  if (options_.attention == AttentionKernels::kAuto && !op->is_slow &&
+      !(has_bias && op->is_slow_with_bias))
+    return false;
+  const TensorMeta& meta = call.result();
+  if (!meta.device.starts_with("cuda") || !is_half(meta.dtype)) return false;
+  for (uint32_t output = 1; output < node.outputs.size(); ++output) {
+    if (!users_[{id, output}].empty() || is_output_[{id, output}]) return false;
+  }
+  const Argument dropout = call.scalar("dropout_p");
+  if (dropout != Argument(0.0) && dropout != Argument(int64_t{0})) return false;
+  if (has_argument(node, "dropout_mask") && !call.is_none("dropout_mask")) return false;
+  if (!call.is_none("scale") && !real_argument(call, "scale")) return false;
+  return add_attention(call, op->bias, op->aligns_ends);
+}
+
+bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool aligns_ends) {
+  const TensorValue query = call.tensor("query");
+  const TensorValue key = call.tensor("key");
+  const TensorValue value = call.tensor("value");
+  const std::vector<Index>& sizes = call.result().sizes;
+  const size_t rank = sizes.size();
+  const DType dtype = call.result().dtype;
+  for (const TensorValue* operand : {&query, &key, &value}) {
+    if (operand->rank() != rank || operand->dtype != dtype) return false;
+  }
+  if (rank < 3 || !is_width(query.sizes[rank - 1]) || !is_width(sizes[rank - 1]) ||
+      !is_length(query.sizes[rank - 2]) || !is_length(key.sizes[rank - 2]))
+    return false;
+  for (const TensorValue* operand : {&key, &value}) {
+    if (!std::equal(sizes.begin(), sizes.end() - 3, operand->sizes.begin()) ||
+        !shares_heads(sizes[rank - 3], operand->sizes[rank - 3]))
+      return false;
+  }
+  const bool is_causal = call.boolean("is_causal");
+  if (is_causal && aligns_ends && query.sizes[rank - 2] != key.sizes[rank - 2]) return false;
+
+  ExprContext& exprs = call.exprs();
+  Attention op;
+  op.loops = make_loops(call.indices(), sizes);
+  op.keys = make_loops(call.indices(), {&key.sizes[rank - 2], 1}, static_cast<uint32_t>(rank));
+  op.factors =
+      make_loops(call.indices(), {&query.sizes[rank - 1], 1}, static_cast<uint32_t>(rank) + 1);
+  const std::span<const Index> loops = op.loops.variables;
+  const std::span<const Index> batch = loops.first(rank - 2);
+  const Index i = loops[rank - 2];
+  const Index j = op.keys.variables[0];
+  const auto load_at = [&](const TensorValue& operand, Index row, Index column) {
+    std::vector<Index> position = shared_position(query, operand, batch);
+    position.push_back(row);
+    position.push_back(column);
+    return call.load(operand, position);
+  };
+  op.query = load_at(query, i, op.factors.variables[0]);
+  op.key = load_at(key, j, op.factors.variables[0]);
+  op.value = load_at(value, j, loops[rank - 1]);
+  if (!is_contiguous_along(program_, op.query, op.factors.variables[0]) ||
+      !is_contiguous_along(program_, op.key, op.factors.variables[0]) ||
+      !is_contiguous_along(program_, op.value, loops[rank - 1]))
+    return false;
+
+  const double scale = call.is_none("scale")
+                           ? 1 / std::sqrt(static_cast<double>(query.sizes[rank - 1].constant()))
+                           : *real_argument(call, "scale");
+  op.score = exprs.reduced(0, DType::kFloat32) * scale;
+  const Expr masked = exprs.constant(DType::kFloat32, -std::numeric_limits<double>::infinity());
+  if (!bias.empty() && !call.is_none(bias)) {
+    std::vector<Index> position(batch.begin(), batch.end());
+    position.push_back(i);
+    position.push_back(j);
+    const Expr element = call.load_broadcast(call.tensor(bias), position);
+    op.score = element.dtype() == DType::kBool ? exprs.where(element, op.score, masked)
+                                               : op.score + cast(element, DType::kFloat32);
+  }
+  if (is_causal) {
+    op.score =
+        exprs.where(less_equal(exprs.index_value(j), exprs.index_value(i)), op.score, masked);
+  }
+  Buffer buffer;
+  buffer.name = fresh_name(call.node().name);
+  buffer.dtype = DType::kFloat32;
+  buffer.sizes = sizes;
+  buffer.strides = contiguous_strides(call.indices(), sizes);
+  op.output = program_.add_buffer(std::move(buffer));
+  const BufferId output = op.output;
+  program_.add_operation({std::move(op), origin_});
+  set_rounded(call, 0, whole(output));
+  return true;
+}
+
+}  // namespace litz
