@@ -188,3 +188,14 @@ def test_rows_read_backwards_beside_rows_read_forwards() -> None:
     x = torch.randn(17, 1).expand(17, 8)
     check(lambda x: (x.to(torch.bfloat16), x.flip([0])), x)
     check(lambda x: (x + 1, x.flip([0, 1]), x.flip([1])), torch.randn(9, 6))
+
+
+def test_vectors_of_columns_each_read_their_own_results():
+    """Of several vectors that go down a block of rows at once, each needs what the pass before made of its columns."""
+    x = torch.randn(16, 8, generator=torch.Generator().manual_seed(1)).to(torch.float16)
+
+    def norm(x):
+        return torch.nn.functional.group_norm(x, 4, eps=0.01)
+
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(norm, backend="litz")(x), norm(x), rtol=2e-3, atol=2e-3)

@@ -448,10 +448,6 @@ std::string Accumulator::update_array(CppBody& body, const std::string& suffix,
   return updated;
 }
 
-std::string Accumulator::array_element(const std::string& element) const {
-  return "(" + (is_arg() ? companion("") : name("")) + " + (" + element + "))";
-}
-
 // ---- partial results ----
 
 void Accumulator::store_partial(CppBody& body, const std::string& subscript) {

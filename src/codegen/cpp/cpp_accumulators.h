@@ -52,7 +52,6 @@ class Accumulator {
   void store_in_array(CppBody& body, const std::string& element, const std::string& from);
   // Combines the elements of array `from` with the array's own.
   void merge_arrays(CppBody& body, const std::string& from);
-  std::string array_element(const std::string& element) const;  // pointer to the result
 
   // ---- partial results: arrays of scalars, one per chunk and row ----
   void store_partial(CppBody& body, const std::string& subscript);

@@ -265,11 +265,8 @@ CppBody::Value CppBody::compute_scalar(Expr e, Scope& scope) {
         return define(scope, type, call(prelude_.load(e.dtype(), 1), {at}), false);
       return define(scope, type, "*" + at, false);
     }
-    case ExprOp::kReduced: {
-      const auto array = arrays_.find(e.number());
-      LITZ_CHECK(array != arrays_.end(), "a reduction is used before it is finished");
-      return define(scope, type, "*(" + type + "*)(" + array->second + ")", false);
-    }
+    case ExprOp::kReduced:
+      return define(scope, type, "*(" + type + "*)" + accumulator_element(e.number()), false);
     case ExprOp::kMasked:
       return masked_scalar(e, scope);
     case ExprOp::kCheckIndex: {
@@ -401,14 +398,13 @@ CppBody::Value CppBody::compute_vector(Expr e, Scope& scope) {
     case ExprOp::kPhilox64:
       return random_vector(e, scope);
     case ExprOp::kReduced: {
-      const auto array = arrays_.find(e.number());
-      LITZ_CHECK(array != arrays_.end(), "a reduction is used before it is finished");
+      const std::string element = accumulator_element(e.number());
       if (dtype == DType::kBool) {
         return define(scope, prelude_.type_mask(1, lanes_),
-                      call(prelude_.load(DType::kBool, lanes_), {array->second}), true, 1);
+                      call(prelude_.load(DType::kBool, lanes_), {element}), true, 1);
       }
       return define(scope, prelude_.type(dtype, lanes_),
-                    call(prelude_.load(dtype, lanes_), {array->second}), true);
+                    call(prelude_.load(dtype, lanes_), {element}), true);
     }
     case ExprOp::kIndexValue: {
       const auto linear = linear_in(e.index(), analysis_.variable(vector_loop_));
@@ -501,25 +497,16 @@ CppBody::Value CppBody::lane_by_lane(Expr e, Scope& scope) {
   const int lanes = lanes_;
   std::string valid = std::move(valid_);
   const std::string base = names_.at(analysis_.variable(loop));
-  const auto arrays = arrays_;
   vector_loop_ = kNoLoop;
   lanes_ = 1;
   valid_.clear();
   names_[analysis_.variable(loop)] = "(" + base + " + " + lane + ")";
-  for (auto& [number, pointer] : arrays_) {
-    const DType element =
-        register_dtype(result_dtype(analysis_.kernel().reductions[number].kind,
-                                    analysis_.kernel().reductions[number].value.dtype()));
-    pointer = "((" + prelude_.type(element == DType::kBool ? DType::kUInt8 : element, 1) + "*)" +
-              pointer + " + " + lane + ")";
-  }
   push_scope(kNoLoop, "");
   scopes_.back().conditional = true;
   const std::string value = scalar(e);
   scopes_.back().text.line(array + "[" + lane + "] = " + value + ";");
   pop_scope("for (" + prelude_.type(DType::kInt64, 1) + " " + lane + " = 0; " + lane + " < " +
             limit + "; ++" + lane + ")");
-  arrays_ = arrays;
   names_[analysis_.variable(loop)] = base;
   vector_loop_ = loop;
   lanes_ = lanes;
@@ -573,8 +560,17 @@ std::string CppBody::load_along(Expr load, int lanes) {
               {address(load.buffer(), index(load.coordinates()[0]))});
 }
 
-void CppBody::set_accumulator_array(uint32_t number, std::string element_pointer) {
-  arrays_[number] = std::move(element_pointer);
+void CppBody::set_accumulator_array(uint32_t number, std::string array, size_t loop,
+                                    std::string first) {
+  arrays_[number] = {std::move(array), loop, std::move(first)};
+}
+
+std::string CppBody::accumulator_element(uint32_t number) {
+  const auto found = arrays_.find(number);
+  LITZ_CHECK(found != arrays_.end(), "a reduction is used before it is finished");
+  const AccumulatorArray& array = found->second;
+  return "(" + array.name + " + (" + index(analysis_.variable(array.loop)) + " - " + array.first +
+         "))";
 }
 
 // A store of a half rounds, so what is rounded for the store alone is stored as it is.

@@ -103,9 +103,9 @@ class CppBody {
   // A contiguous load of whole vectors along another loop than the vector loop, at the positions
   // bound in this scope.
   std::string load_along(Expr load, int lanes);
-  // Where the accumulators of vectorised outer loops are: kReduced(number) in a vector scope loads
-  // array[name - base].
-  void set_accumulator_array(uint32_t number, std::string element_pointer);
+  // Where the accumulators of vectorised outer loops are: the result for iteration i of the loop is
+  // element i - first of an array.
+  void set_accumulator_array(uint32_t number, std::string array, size_t loop, std::string first);
 
   std::string index(Index index);  // as an int64 C++ expression
   int lanes() const { return lanes_; }
@@ -161,7 +161,14 @@ class CppBody {
   std::vector<Scope> scopes_;
   std::unordered_map<Index, std::string>
       names_;  // loop variables and i0, i1, ... while an address is printed
-  std::unordered_map<uint32_t, std::string> arrays_;
+  struct AccumulatorArray {
+    std::string name;
+    size_t loop = kNoLoop;
+    std::string first;
+  };
+  std::string accumulator_element(uint32_t number);  // a pointer
+
+  std::unordered_map<uint32_t, AccumulatorArray> arrays_;
   LoopMask set_aside_ = 0;  // loops bound in scopes that are set aside
   size_t vector_loop_ = kNoLoop;
   int lanes_ = 1;

@@ -488,7 +488,7 @@ class KernelPrinter {
     }
     for (Accumulator& a : accumulators_) {
       if (in_stage(a, stage) && !a.reduction().running)
-        body_.set_accumulator_array(a.number(), a.array_element("v - from"));
+        body_.set_accumulator_array(a.number(), a.total_name(""), plan_.loop, "from");
     }
   }
 
