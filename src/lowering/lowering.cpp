@@ -25,6 +25,27 @@ bool same_strides(std::span<const Index> sizes, std::span<const Index> a,
   return true;
 }
 
+// Whether two elements are known to lie in the same place, but for dimensions that are expanded.
+bool overlaps_itself(const ValueMeta& meta) {
+  if (!meta.is_tensor()) return false;
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride and size
+  for (size_t i = 0; i < meta.tensor.sizes.size(); ++i) {
+    const Index size = meta.tensor.sizes[i];
+    const Index stride = meta.tensor.strides[i];
+    if (!size.is_constant() || !stride.is_constant()) return false;
+    if (size.constant() == 0) return false;
+    if (size.constant() > 1 && stride.constant() != 0)
+      steps.emplace_back(stride.constant(), size.constant());
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : steps) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<Index> coordinates_at(const TensorValue& value, std::span<const Index> position) {
@@ -148,6 +169,12 @@ void LoweringContext::lower_call(NodeId id) {
       [](const ValueMeta& meta) { return !meta.is_tensor() || is_native(meta.tensor.dtype); });
   if (!native) {
     call_library(id, "its result has a dtype that Litz does not compute with");
+    return;
+  }
+  // Eager writes the elements of such a result one over the other.
+  const bool is_view = !node.schema->returns.empty() && !node.schema->returns[0].alias_set.empty();
+  if (!is_view && std::any_of(node.outputs.begin(), node.outputs.end(), overlaps_itself)) {
+    call_library(id, "elements of its result share memory");
     return;
   }
   if (const std::string reason = argument_obstacle(node); !reason.empty()) {

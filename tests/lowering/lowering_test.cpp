@@ -225,11 +225,13 @@ TEST(Lowering, LibraryOpsAreNoFallbacks) {
 }
 
 TEST(Lowering, FallbacksNameTheReason) {
+  LoweringOptions options;
+  options.random_in_kernels = false;
   const LoweringResult lowered = lower(R"(graph(%x: f32[4]) {
   %d:0: f32[4], %d:1: bool[4] = aten::native_dropout(%x, 0.5, true)  # model.py:3 in forward, drop(x)
   return (%d:0)
 })",
-                                       {.random_in_kernels = false});
+                                       options);
   ASSERT_EQ(lowered.fallbacks.size(), 1u);
   EXPECT_EQ(lowered.fallbacks[0].op, "aten::native_dropout");
   EXPECT_EQ(lowered.fallbacks[0].reason, "an option asks for eager's random numbers");
@@ -237,16 +239,30 @@ TEST(Lowering, FallbacksNameTheReason) {
 }
 
 TEST(Lowering, LibraryResultsThatNobodyUsesAreNotAskedFor) {
+  LoweringOptions options;
+  options.random_in_kernels = false;
   const LoweringResult lowered = lower(R"(graph(%x: f32[4]) {
   %d:0: f32[4], %d:1: bool[4] = aten::native_dropout(%x, 0.5, true)
   return (%d:0)
 })",
-                                       {.random_in_kernels = false});
+                                       options);
   const auto& dropout = std::get<ExternKernel>(lowered.program.operations()[OperationId(0)].v);
   ASSERT_EQ(dropout.outputs.size(), 2u);
   EXPECT_TRUE(dropout.outputs[0].valid());
   EXPECT_FALSE(dropout.outputs[1].valid());
   EXPECT_EQ(lowered.program.buffers().size(), 2u);
+}
+
+TEST(Lowering, ResultsThatOverlapThemselvesAreTheLibrarys) {
+  const LoweringResult lowered = lower(R"(graph(%x: f32[8], %y: f32[4]) {
+  %w: f32[3, 4]{2, 1} = aten::as_strided(%x, [3, 4], [2, 1])
+  %s: f32[3, 4]{2, 1} = aten::select_scatter(%w, %y, 0, 1)
+  %e: f32[3, 4] = aten::exp(%w)
+  return (%s, %e)
+})");
+  ASSERT_EQ(lowered.fallbacks.size(), 1u);
+  EXPECT_EQ(lowered.fallbacks[0].op, "aten::select_scatter");
+  EXPECT_EQ(lowered.fallbacks[0].reason, "elements of its result share memory");
 }
 
 TEST(Lowering, OtherDTypesGoToTheLibrary) {
