@@ -29,6 +29,7 @@ std::vector<std::string> operations_of(const Program& program) {
     std::string operator()(const Scatter& s) const {
       return "scatter " + std::string(to_string(s.mode));
     }
+    std::string operator()(const Attention&) const { return "attention"; }
     std::string operator()(const ExternKernel&) const { return "library"; }
   };
   std::vector<std::string> names;
