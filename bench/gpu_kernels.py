@@ -79,6 +79,22 @@ def layer_norm_gradients(g: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, w: Te
     return torch.ops.aten.native_layer_norm_backward(g, x, [x.shape[-1]], mean, rstd, w, b, [True, True, True])
 
 
+def alibi_attention(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor) -> Tensor:
+    i = torch.arange(q.shape[2], device=q.device)
+    bias = slopes[:, None, None] * (i - i[:, None])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype))
+
+
+def written_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    scores = torch.matmul(q, k.transpose(2, 3)) * q.shape[-1] ** -0.5 + mask
+    return torch.matmul(F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype), v).transpose(1, 2).contiguous()
+
+
+def heads(length: int) -> list[Tensor]:
+    """Queries, keys and values of 4 sequences, 16 heads of 64, as linear layers leave them."""
+    return [randn(4, length, 16, 64, dtype=torch.bfloat16).transpose(1, 2) for _ in range(3)]
+
+
 def tensors(result: Tensor | tuple[Tensor, ...]) -> list[Tensor]:
     return [result] if isinstance(result, Tensor) else list(result)
 
@@ -94,6 +110,10 @@ def cases() -> list[Kernel]:
         Kernel("RMSNorm 32768x4096", rms_norm, lambda: [randn(32768, 4096), randn(4096)]),
         Kernel("linear+GELU bf16 4096", linear_gelu,
                lambda: [randn(4096, 4096, dtype=bf16), randn(4096, 4096, dtype=bf16), randn(4096, dtype=bf16)], 2e-2, False),
+        Kernel("ALiBi attention bf16 4x2048", alibi_attention,
+               lambda: [*heads(2048), 2.0 ** -torch.arange(1, 17, device="cuda").div(2)], 2e-2, False),
+        Kernel("written attention bf16 4x2048", written_attention,
+               lambda: [*heads(2048), torch.zeros(4, 1, 2048, 2048, device="cuda", dtype=bf16)], 2e-2, False),
         Kernel("softmax 32768x4096", lambda x: x.softmax(-1), lambda: [randn(32768, 4096)]),
         Kernel("softmax 64x131072", lambda x: x.softmax(-1), lambda: [randn(64, 131072)]),
         Kernel("sum of 128M", lambda x: x.sum(), lambda: [randn(128 * M)]),
