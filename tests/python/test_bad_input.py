@@ -366,9 +366,9 @@ def test_sparse_values_are_left_to_eager():
 
 
 def test_a_fault_in_the_compiler_leaves_a_reproducer(monkeypatch, tmp_path):
-    def read_wrong_dimension(builder, node, target, value):
+    def read_wrong_dimension(builder, node, target, args, value):
         schema = target._schema
-        arguments = (node.args[0], 7, False)
+        arguments = (args[0], 7, False)
         builder.call(node, node.name, schema.name, str(schema), arguments, {}, value, "")
 
     monkeypatch.setattr(fx_reader, "_read_op", read_wrong_dimension)
@@ -395,7 +395,7 @@ def test_a_broken_invariant_is_found_and_the_model_runs(monkeypatch):
 
 
 def test_a_fault_in_the_reader_is_no_error_of_the_user(monkeypatch):
-    def fail(builder, node, target, value):
+    def fail(builder, node, target, args, value):
         raise KeyError("val")
 
     monkeypatch.setattr(fx_reader, "_read_op", fail)
