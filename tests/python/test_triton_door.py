@@ -81,19 +81,30 @@ def test_rows_and_sums_of_their_columns_are_one_kernel(with_cuda):
     assert len(result.info["kernels"]) == 2
 
 
-def linear_with_gelu(x):
+def linear(x):
     w = torch.ones(1024, 256, dtype=x.dtype, device=x.device)
-    return torch.nn.functional.gelu(x @ w.t())
+    return x @ w.t()
+
+
+def scaled_linear(x):
+    return linear(x) * 2 + 1
+
+
+def linear_with_gelu(x):
+    return torch.nn.functional.gelu(linear(x))
 
 
 def test_a_product_of_half_floats_is_one_kernel_with_what_reads_it(with_cuda):
     options = {"sizes": (4096, 256), "dtype": torch.float16, "verify": True}
-    result, _ = compile_for_device(linear_with_gelu, "cuda:0", **options)
+    result, _ = compile_for_device(scaled_linear, "cuda:0", **options)
     assert result.warnings == ()
     assert not result.info["library_calls"]
     for fewer in ({"matrix_products": False}, {"gpu_dialect": "cuda"}):
-        result, _ = compile_for_device(linear_with_gelu, "cuda:0", **options, **fewer)
+        result, _ = compile_for_device(scaled_linear, "cuda:0", **options, **fewer)
         assert [call["op"] for call in result.info["library_calls"]] == ["aten::mm"]
+    # An error function for each element is more than such a kernel has threads to spare for.
+    result, _ = compile_for_device(linear_with_gelu, "cuda:0", **options)
+    assert [call["op"] for call in result.info["library_calls"]] == ["aten::mm"]
 
 
 def test_what_goes_to_cuda_after_all_is_planned_for_it(with_cuda):
