@@ -84,9 +84,11 @@ class Folder {
     if (!layer || !frozen_.depends_on_input(layer->weight)) return;
     if (layer->bias.is_value() && !frozen_.is_frozen(layer->bias.get<Value>())) return;
     if (!is_dense(graph_.tensor(layer->weight))) return;
-    for (Value value{id, 0}; const std::optional<NodeId> step = next_step(value, *layer);
-         value = {*step, 0})
+    std::optional<NodeId> step = next_step({id, 0}, *layer);
+    while (step) {
       layer->steps.push_back(*step);
+      step = next_step({*step, 0}, *layer);
+    }
     if (layer->steps.empty()) return;
     is_left_out_[id.value] = true;
     for (NodeId step : layer->steps) is_left_out_[step.value] = true;
