@@ -33,8 +33,9 @@ class FrozenInputs {
     uint32_t position = 0;
   };
 
-  // `compute(tensors)` takes the inputs at positions `frozen` and returns (what is computed, as a
-  // tuple; whether it may be kept). `count` is how many inputs a call brings.
+  // `compute(tensors)` takes the inputs at positions `frozen` and returns the tuple of what is
+  // computed; `compute.may_be_kept(tensors)` says whether that may be kept. `count` is how many
+  // inputs a call brings.
   FrozenInputs(TorchDoor& door, nanobind::object compute, std::vector<uint32_t> frozen,
                std::vector<Source> sources, size_t count);
 

@@ -130,6 +130,16 @@ KernelAnalysis::Work KernelAnalysis::work(const std::vector<Expr>& roots, LoopMa
   return total;
 }
 
+StagesOfLoads stages_of_loads(const KernelAnalysis& analysis) {
+  StagesOfLoads stages;
+  for (uint32_t stage = 0; stage < analysis.kernel().num_stages; ++stage) {
+    visit_postorder(analysis.stage_roots(stage), [&](Expr e) {
+      if (e.op() == ExprOp::kLoad) stages.try_emplace(e, stage, stage).first->second.second = stage;
+    });
+  }
+  return stages;
+}
+
 std::vector<Expr> unconditional_loads(std::vector<Expr> pending) {
   std::vector<Expr> loads;
   std::unordered_set<Expr> seen;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "schedule/plan.h"
@@ -71,6 +72,10 @@ class KernelAnalysis {
   LoopMask all_mask_ = 0;
   std::unordered_map<Expr, LoopMask> depends_;
 };
+
+// The first and the last stage that needs a load.
+using StagesOfLoads = std::unordered_map<Expr, std::pair<uint32_t, uint32_t>>;
+StagesOfLoads stages_of_loads(const KernelAnalysis& analysis);
 
 // The loads in these expressions that are done whatever conditions hold, each once.
 std::vector<Expr> unconditional_loads(std::vector<Expr> roots);

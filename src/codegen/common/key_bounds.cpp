@@ -11,11 +11,6 @@ namespace {
 constexpr int kMostDepth = 8;      // of sums of positions
 constexpr int kMostVisited = 256;  // nodes of a score
 
-bool is_minus_infinity(Expr e) {
-  return e.op() == ExprOp::kConstant && is_floating(e.dtype()) && std::isinf(e.scalar().real) &&
-         e.scalar().real < 0;
-}
-
 bool is_truth(Expr e, bool truth) {
   return e.op() == ExprOp::kConstant && e.dtype() == DType::kBool &&
          (e.scalar().integer != 0) == truth;
@@ -154,6 +149,11 @@ class BoundFinder {
 };
 
 }  // namespace
+
+bool is_minus_infinity(Expr e) {
+  return e.op() == ExprOp::kConstant && is_floating(e.dtype()) && std::isinf(e.scalar().real) &&
+         e.scalar().real < 0;
+}
 
 Expr compare_positions(Expr score) {
   ExprContext& exprs = score.context();

@@ -16,6 +16,9 @@ struct KeyBound {
   int64_t step = 0;
 };
 
+// The constant that a masked key has for its score.
+bool is_minus_infinity(Expr e);
+
 std::vector<KeyBound> find_key_bounds(Expr score, Index query, Index key);
 
 // The same score, where comparisons of sums of positions are those of positions: dialects compute

@@ -586,32 +586,25 @@ Expr CppBody::stored_value(const KernelStore& store) const {
 }
 
 void CppBody::store_inner(uint32_t stage) {
-  std::vector<const KernelStore*> stores;
-  for (const KernelStore& store : analysis_.kernel().stores) {
-    if (store.inner && store.stage == stage) stores.push_back(&store);
-  }
-  store_all(stores);
+  store_where([&](const KernelStore& s) { return s.inner && s.stage == stage; });
 }
 
 void CppBody::store_outer() {
-  std::vector<const KernelStore*> stores;
-  for (const KernelStore& store : analysis_.kernel().stores) {
-    if (!store.inner && !store.after_outer) stores.push_back(&store);
-  }
-  store_all(stores);
+  store_where([](const KernelStore& s) { return !s.inner && !s.after_outer; });
 }
 
 void CppBody::store_after_outer() {
-  std::vector<const KernelStore*> stores;
-  for (const KernelStore& store : analysis_.kernel().stores) {
-    if (store.after_outer) stores.push_back(&store);
-  }
-  store_all(stores);
+  store_where([](const KernelStore& s) { return s.after_outer; });
 }
 
-void CppBody::store_all(const std::vector<const KernelStore*>& stores) {
-  for (const KernelStore* s : stores) prepare(*s);
-  for (const KernelStore* s : stores) store(*s);
+template <class Select>
+void CppBody::store_where(const Select& select) {
+  for (const KernelStore& s : analysis_.kernel().stores) {
+    if (select(s)) prepare(s);
+  }
+  for (const KernelStore& s : analysis_.kernel().stores) {
+    if (select(s)) store(s);
+  }
 }
 
 void CppBody::prepare(const KernelStore& store) {

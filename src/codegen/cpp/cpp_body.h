@@ -119,6 +119,11 @@ class CppBody {
     bool is_vector = false;
     int mask_bytes = 0;  // of a bool vector
   };
+  struct AccumulatorArray {
+    std::string name;
+    size_t loop = kNoLoop;
+    std::string first;
+  };
   struct Scope {
     IndentedBuffer text;
     LoopMask bound = 0;
@@ -131,7 +136,8 @@ class CppBody {
   Scope& scope_for(LoopMask depends);
   const Value& emit(Expr e);
   Expr stored_value(const KernelStore& store) const;
-  void store_all(const std::vector<const KernelStore*>& stores);
+  template <class Select>
+  void store_where(const Select& select);
   void prepare(const KernelStore& store);
   void store(const KernelStore& store);
   const Value* find(Expr e) const;
@@ -140,6 +146,7 @@ class CppBody {
   Value compute_vector(Expr e, Scope& scope);
   Value load_vector(Expr e, Scope& scope);
   Value random_vector(Expr e, Scope& scope);
+  std::string accumulator_element(uint32_t number);  // a pointer
   Value lane_by_lane(Expr e, Scope& scope);
   Value masked_vector(Expr e, Scope& scope);
   Value masked_scalar(Expr e, Scope& scope);
@@ -161,13 +168,6 @@ class CppBody {
   std::vector<Scope> scopes_;
   std::unordered_map<Index, std::string>
       names_;  // loop variables and i0, i1, ... while an address is printed
-  struct AccumulatorArray {
-    std::string name;
-    size_t loop = kNoLoop;
-    std::string first;
-  };
-  std::string accumulator_element(uint32_t number);  // a pointer
-
   std::unordered_map<uint32_t, AccumulatorArray> arrays_;
   LoopMask set_aside_ = 0;  // loops bound in scopes that are set aside
   size_t vector_loop_ = kNoLoop;

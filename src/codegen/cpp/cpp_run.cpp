@@ -694,12 +694,10 @@ std::vector<bool> unaligned_inputs(const Program& program) {
     for (BufferId buffer : buffers_written(operation)) shared[buffer.value] = true;
   }
   for (uint32_t i = 0; i < unaligned.size(); ++i) {
-    const Buffer& buffer = program.buffer(BufferId(i));
-    Index elements = program.indices().constant(1);
-    for (Index size : buffer.sizes) elements = elements * size;
+    if (!unaligned[i] || shared[i]) continue;
     // What lies between the elements may be another tensor's.
-    const bool is_dense = storage_elements(program, buffer) == elements;
-    unaligned[i] = unaligned[i] && (shared[i] || !is_dense);
+    const Buffer& buffer = program.buffer(BufferId(i));
+    unaligned[i] = storage_elements(program, buffer) != product(program.indices(), buffer.sizes);
   }
   return unaligned;
 }

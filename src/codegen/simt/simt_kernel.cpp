@@ -264,7 +264,7 @@ class KernelPrinter {
       act();
       body_.pop_scope("");
       body_.pop_scope("if (u < " + height + " && v < " + width + ")");
-      body_.pop_scope("_Pragma(\"unroll\") for (i32 t = 0; t < " + turns + "; ++t)");
+      body_.pop_scope(words_.unroll + "for (i32 t = 0; t < " + turns + "; ++t)");
     };
     print_rows("x", "j", [&] {
       for (size_t i = 0; i < loads.size(); ++i)
@@ -332,14 +332,18 @@ class KernelPrinter {
 
   int64_t rows() const { return count(outer_).constant(); }
 
-  // The arrays of partial results: element [split * rows + row], eight bytes apart at most.
+  // The arrays of partial results, eight bytes apart at most: element [split * rows + row], or
+  // [block * columns + column] where columns are summed up on the way.
   void declare_partials() {
+    const bool of_columns = plan_.rows_of_block > 0;
+    const int64_t elements = of_columns ? sum_blocks() * columns() : plan_.splits * rows();
     int64_t offset = 0;
     for (const Accumulator& total : totals_) {
+      if (total.reduction().over_outer != of_columns) continue;
       for (const auto& [type, name] : total.total_variables("_p")) {
         body_.out().line(words_.global + type + "* const " + name + " = (" + words_.global + type +
                          "*)(scratch + " + text(offset) + ");");
-        offset += (plan_.splits * rows() * 8 + 255) / 256 * 256;
+        offset += (elements * 8 + 255) / 256 * 256;
       }
     }
     scratch_bytes_ = offset;
@@ -372,9 +376,8 @@ class KernelPrinter {
         ";");
     if (alone) {
       out.line("if (it >= " + total_ + ") return;");
-    } else if (!shuffles())
-      out.line("const i32 member = (i32)" + words_.thread + ";");
-    if (!alone) {
+    } else {
+      if (!shuffles()) out.line("const i32 member = (i32)" + words_.thread + ";");
       for (const Accumulator& total : totals_) declare_shared(total);
     }
     declare_partials();
@@ -411,20 +414,6 @@ class KernelPrinter {
 
   int64_t sum_blocks() const { return (rows() + plan_.rows_of_block - 1) / plan_.rows_of_block; }
 
-  // The partial results: element [block * columns + column] of an array for each sum.
-  void declare_column_partials() {
-    int64_t offset = 0;
-    for (const Accumulator& total : totals_) {
-      if (!total.reduction().over_outer) continue;
-      for (const auto& [type, name] : total.total_variables("_p")) {
-        body_.out().line(words_.global + type + "* const " + name + " = (" + words_.global + type +
-                         "*)(scratch + " + text(offset) + ");");
-        offset += (sum_blocks() * columns() * 8 + 255) / 256 * 256;
-      }
-    }
-    scratch_bytes_ = offset;
-  }
-
   int64_t columns() const { return count(inner_).constant(); }
 
   void print_rows_and_columns() {
@@ -453,7 +442,7 @@ class KernelPrinter {
     body_.pop_scope("if (member == 0)");
     unbind(outer_);
     body_.pop_scope("for (" + position_ + " it = first; it < last; ++it)");
-    declare_column_partials();
+    declare_partials();
     open_turn();
     const std::string at = "(i64)" + words_.block[0] + " * " + text(columns()) + " + v";
     if (!takes_whole_turns()) body_.out().line("if (v >= " + text(columns()) + ") continue;");
@@ -489,7 +478,7 @@ class KernelPrinter {
       declare_shared(total);
       total.declare(out, "_t");
     }
-    declare_column_partials();
+    declare_partials();
     body_.push_scope(CppBody::kNoLoop, "");
     for (Accumulator* total : totals) {
       const auto [type, mine] = total->total_variables("_o")[0];
@@ -585,13 +574,7 @@ class KernelPrinter {
   // Reads what more than one stage reads of the row.
   void keep_loads() {
     const std::vector<Expr> always = unconditional_loads(analysis_.all_roots());
-    std::unordered_map<Expr, std::pair<uint32_t, uint32_t>> stages;  // first and last
-    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
-      visit_postorder(analysis_.stage_roots(stage), [&](Expr e) {
-        if (e.op() == ExprOp::kLoad)
-          stages.try_emplace(e, stage, stage).first->second.second = stage;
-      });
-    }
+    const StagesOfLoads stages = stages_of_loads(analysis_);
     std::vector<Expr> others;
     for (Expr e : always) {
       if (!e.operands().empty() || e.dtype() == DType::kBool || is_overwritten(e.buffer()))
@@ -603,7 +586,7 @@ class KernelPrinter {
         continue;
       // What all rows share is in the caches.
       const bool shared = !kernel_.outer.empty() && (depends & analysis_.outer_mask()) == 0;
-      const auto [first, last] = stages[e];
+      const auto [first, last] = stages.at(e);
       (shared || first == last ? others : kept_).push_back(e);
     }
     if (kept_.size() > kMostKept) kept_.resize(kMostKept);

@@ -23,10 +23,6 @@ constexpr double kLog2OfE = 1.44269504088896340736;
 
 std::string text(int64_t value) { return std::to_string(value); }
 
-bool is_minus_infinity(Expr e) {
-  return e.op() == ExprOp::kConstant && std::isinf(e.scalar().real) && e.scalar().real < 0;
-}
-
 // A score as a positive factor and the rest.
 struct FactoredScore {
   double factor = 1;

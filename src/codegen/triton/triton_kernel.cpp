@@ -30,7 +30,6 @@ DType accumulator_dtype(const KernelReduction& r) { return register_dtype(r.valu
 
 // Whether the two may lie in the same memory.
 bool may_share(const Plan& plan, BufferId a, BufferId b) {
-  if (a == b) return true;
   const Storage& x = plan.storage[a];
   const Storage& y = plan.storage[b];
   const auto owner = [&](BufferId id) {
@@ -303,7 +302,7 @@ class KernelPrinter {
   }
 
   void print_stages() {
-    find_reads();
+    reads_ = stages_of_loads(analysis_);
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
       body_.set_eviction([this, stage](Expr load) { return eviction(load, stage); });
       settle(stage);
@@ -345,15 +344,6 @@ class KernelPrinter {
     const auto [first, last] = reads_[load];
     if (last > stage) return "evict_last";
     return first < stage && analysis_.is_of_rows(load) ? "evict_first" : "";
-  }
-
-  void find_reads() {
-    for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
-      visit_postorder(analysis_.stage_roots(stage), [&](Expr e) {
-        if (e.op() == ExprOp::kLoad)
-          reads_.try_emplace(e, stage, stage).first->second.second = stage;
-      });
-    }
   }
 
   // What earlier stages stored is there for all threads before this stage loads it.
@@ -838,7 +828,7 @@ class KernelPrinter {
   std::vector<size_t> outer_;
   std::vector<size_t> inner_;
   std::vector<BufferId> loaded_;
-  std::unordered_map<Expr, std::pair<uint32_t, uint32_t>> reads_;  // the first stage, the last
+  StagesOfLoads reads_;
   std::vector<TritonKernel::Partial> partials_;
   std::pair<std::string, TileValue> last_choice_;  // in the scope at hand
 };
