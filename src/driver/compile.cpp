@@ -144,7 +144,7 @@ class Compilation {
     }
     if (!paths_.device.is_cpu()) return run_on_device();
     if (paths_.backend != nullptr && run_on_backend()) return std::move(result_);
-    if (options_.interpret) return interpret(lower(), "the option interpret asks for it");
+    if (options_.interpret) return interpret(lower(KernelDialect::kInterpreter), "the option interpret asks for it");
     const CpuTarget target = read_target(options_);
     Result<HostCompiler> compiler =
         timings_.measure("find compiler", [&] { return find_compiler(); });
@@ -152,14 +152,15 @@ class Compilation {
       result_.warnings.push_back(
           "no C++ compiler can be used, so graphs run in the interpreter, which is slow; " +
           compiler.reason() + "; install g++, or pip install litz[compiler]");
-      return interpret(lower(), compiler.reason());
+      return interpret(lower(KernelDialect::kInterpreter), compiler.reason());
     }
     ArtifactCache cache = open_cache();
     const CacheKey key =
         timings_.measure("key", [&] { return make_key(target, compiler->identity(), "cpp", ""); });
     if (find_in_cache(cache, key)) return std::move(result_);
     if (stuck_compilers().contains(compiler->path(), options_.compile_time_limit)) {
-      return interpret(lower(), compiler->path() + " did not come back before in this process");
+      return interpret(lower(KernelDialect::kInterpreter),
+                       compiler->path() + " did not come back before in this process");
     }
 
     const Program program = lower();
@@ -167,7 +168,10 @@ class Compilation {
     const CppSources sources = print_sources(plan, target);
     const std::string report = report_plan(plan, sources, fallbacks_);
     const BuildResult built = build(*compiler, target, cache, key, sources, report);
-    if (!built.ok()) return interpret_instead(*compiler, program, built);
+    if (!built.ok()) {
+      // The library multiplies matrices for the interpreter.
+      return interpret_instead(*compiler, lower(KernelDialect::kInterpreter), built);
+    }
     return std::move(result_);
   }
 
@@ -343,7 +347,7 @@ class Compilation {
     device_ = device.name() + ", " + description;
     if (find_in_cache(cache, key)) return true;
 
-    const Program program = lower();
+    const Program program = lower(KernelDialect::kThreads);
     const std::string library_op = first_library_op(program);
     if (device.info().shares_memory == 0 && !library_op.empty()) {
       return leave_backend(

@@ -17,9 +17,18 @@ constexpr int64_t kCombinedIterations = int64_t{1} << 20;
 // Columns that both dialects for a GPU take at once, at least.
 constexpr int64_t kBandWidth = 32;
 
-bool has_product_kernels(const Options& options, KernelDialect dialect,
-                         const DeviceTarget& device) {
-  return dialect == KernelDialect::kTriton && options.matrix_products && device.loads_tiles;
+ProductKernels product_kernels(const Options& options, KernelDialect dialect,
+                               const DeviceTarget& device) {
+  const std::string& wanted = options.matrix_products;
+  if (wanted != "off" && wanted != "on" && wanted != "auto")
+    throw UserError("option matrix_products: there is no '" + wanted +
+                    "'; there are auto, on, off");
+  // Vectors of 128 bits are too few for registers full of sums.
+  const bool possible =
+      (dialect == KernelDialect::kTriton && device.loads_tiles) ||
+      (dialect == KernelDialect::kCpp && device.is_cpu() && cpu_target(options).vector_bytes > 16);
+  if (!possible || wanted == "off") return ProductKernels::kOff;
+  return wanted == "on" ? ProductKernels::kOn : ProductKernels::kAuto;
 }
 
 AttentionKernels attention_kernels(const Options& options) {
@@ -54,7 +63,7 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   if (options.random != "fused" && options.random != "eager")
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
   lowering.random_in_kernels = options.random == "fused";
-  lowering.matrix_products = has_product_kernels(options, dialect, device);
+  lowering.matrix_products = product_kernels(options, dialect, device);
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);
   return lowering;
@@ -81,7 +90,8 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
     schedule.column_sums =
         dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
   }
-  schedule.matrix_products = has_product_kernels(options, dialect, device);
+  schedule.matrix_products =
+      product_kernels(options, dialect, device) != ProductKernels::kOff;
   return schedule;
 }
 

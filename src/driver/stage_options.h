@@ -14,8 +14,9 @@ namespace litz {
 // Throws UserError that lists the valid values where an option has another one.
 PassOptions pass_options(const Options& options);
 
-// What kernels are written in: C++ for a CPU, CUDA C++ or what a backend has like it, Triton.
-enum class KernelDialect : uint8_t { kCpp, kThreads, kTriton };
+// What kernels are written in: C++ for a CPU, CUDA C++ or what a backend has like it, Triton;
+// nothing, where the interpreter runs the program.
+enum class KernelDialect : uint8_t { kCpp, kThreads, kTriton, kInterpreter };
 LoweringOptions lowering_options(const Options& options,
                                  KernelDialect dialect = KernelDialect::kCpp,
                                  const DeviceTarget& device = {});

@@ -98,7 +98,7 @@ struct Reduction {
   LoopNest reduction;
   ReductionKind kind = ReductionKind::kSum;
   Expr value;
-  // A matrix product of half floats (schedule/matrix_product.h) that may be rounded as those are.
+  // A matrix product (schedule/matrix_product.h); of half floats it may be rounded as those are.
   bool is_product = false;
 };
 

@@ -102,10 +102,12 @@ bool LoweringContext::lower_product(NodeId id) {
   const Node& node = graph_.node(id);
   const std::string op = node.schema->full_name();
   const bool adds = op == "aten::addmm";
-  if (!adds && op != "aten::mm" && op != "aten::mv") return false;
+  if (!adds && op != "aten::mm" && op != "aten::mv" && op != "aten::bmm") return false;
   OpCall call(*this, id);
   const TensorMeta& meta = call.result();
-  if (!meta.device.starts_with("cuda") || !cannot_fail(graph_, node)) return false;
+  if (meta.device == "cpu") return compute_product_on_cpu(id);
+  if (!meta.device.starts_with("cuda") || op == "aten::bmm" || !cannot_fail(graph_, node))
+    return false;
   if (!is_half(meta.dtype) && meta.dtype != DType::kFloat32) return false;
   if (adds && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))) return false;
   if (multiply_vector(id)) return true;
@@ -115,7 +117,7 @@ bool LoweringContext::lower_product(NodeId id) {
   return adds && add_bias_apart(id);
 }
 
-// Of an mm, an addmm or an mv.
+// Of an mm, a bmm, an addmm or an mv.
 std::pair<TensorValue, TensorValue> LoweringContext::factors_of(const OpCall& call) {
   const std::string& op = call.node().schema->name;
   return {call.tensor(op == "aten::addmm" ? "mat1" : "self"),
@@ -159,7 +161,7 @@ bool LoweringContext::feeds_cheap_elementwise(Value value) const {
 }
 
 bool LoweringContext::compute_product(NodeId id) {
-  if (!options_.matrix_products || !feeds_cheap_elementwise({id, 0})) return false;
+  if (options_.matrix_products == ProductKernels::kOff || !feeds_cheap_elementwise({id, 0})) return false;
   OpCall call(*this, id);
   const auto [left, right] = factors_of(call);
   const Index rows = left.sizes[0];
@@ -179,15 +181,17 @@ bool LoweringContext::compute_product(NodeId id) {
 void LoweringContext::set_product(OpCall& call, const TensorValue& left, const TensorValue& right,
                                   bool of_matrices) {
   std::vector<Index> sizes = call.result().sizes;
-  sizes.push_back(left.sizes[1]);
+  sizes.push_back(left.sizes.back());
   const size_t last = sizes.size() - 1;
   const std::array<size_t, 1> summed = {last};
   const TensorValue sum =
       call.reduce(ReductionKind::kSum, sizes, summed, false, [&](std::span<const Index> p) {
-        const std::array<Index, 2> in_left = {p[0], p[last]};
-        const std::array<Index, 2> in_right = {p[last], p[last - 1]};
-        return load_wide(call, left, in_left) *
-               load_wide(call, right, std::span(in_right).first(right.rank()));
+        std::vector<Index> in_left(p.begin(), p.begin() + static_cast<int64_t>(left.rank()) - 1);
+        std::vector<Index> in_right(p.begin(), p.begin() + static_cast<int64_t>(left.rank()) - 2);
+        in_left.push_back(p[last]);
+        in_right.push_back(p[last]);
+        if (right.rank() > 1) in_right.push_back(p[last - 1]);
+        return load_wide(call, left, in_left) * load_wide(call, right, in_right);
       });
   Program& program = call.program();
   const OperationId added(static_cast<uint32_t>(program.operations().size() - 1));

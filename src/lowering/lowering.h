@@ -44,13 +44,20 @@ enum class AttentionKernels : uint8_t {
   kOn,    // all that can be
 };
 
+// Which matrix products are kernels of the dialect's own (schedule/matrix_product.h), where it has
+// them.
+enum class ProductKernels : uint8_t {
+  kOff,
+  kAuto,  // where that pays
+  kOn,    // on a CPU: all that can be
+};
+
 struct LoweringOptions {
   bool fallback_everything = false;       // every op as a library call: for bisecting
   std::vector<std::string> fallback_ops;  // these ops as library calls ("aten::sum")
   // Kernels compute random numbers from seeds that the library draws; else the library draws them.
   bool random_in_kernels = true;
-  // The dialect has kernels for matrix products (schedule/matrix_product.h).
-  bool matrix_products = false;
+  ProductKernels matrix_products = ProductKernels::kOff;
   AttentionKernels attention = AttentionKernels::kOff;
 };
 

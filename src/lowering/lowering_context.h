@@ -87,6 +87,8 @@ class LoweringContext {
   // A call of the library for the call `id`, with one result; its buffer.
   BufferId add_library_call(NodeId id, std::string_view op, std::string_view schema,
                             std::vector<ExternArgument> arguments, const TensorMeta& meta);
+  // ---- cpu_products.cpp ----
+  bool compute_product_on_cpu(NodeId id);
   // ---- attention.cpp ----
   // Lowers attention that had better be a kernel than the library's call.
   bool lower_attention(NodeId id);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "schedule/matrix_product.h"
 #include "support/error.h"
 #include "symbolic/loops.h"
 
@@ -109,12 +110,12 @@ class KernelBuilder {
     for (const KernelReduction& reduction : kernel_.reductions) {
       kernel_.num_stages = std::max(kernel_.num_stages, reduction.stage + 1);
     }
-    // The loops of an attention have their places.
-    if (!kernel_.attention) {
-      simplify();
+    if (kernel_.attention) {
+      keep_loops();
+    } else if (kernel_.is_product) {
+      simplify_product();
     } else {
-      for (Index v : outer_) kernel_.outer.push_back({v, v.extent()});
-      for (Index v : inner_) kernel_.inner.push_back({v, v.extent()});
+      simplify();
     }
     find_accesses(kernel_);
     return std::move(kernel_);
@@ -146,6 +147,21 @@ class KernelBuilder {
     const std::vector<Index> used = collect_indices(values_of(kernel_));
     all.insert(all.end(), used.begin(), used.end());
     return all;
+  }
+
+  // The loops of an attention have their places.
+  void keep_loops() {
+    for (Index v : outer_) kernel_.outer.push_back({v, v.extent()});
+    for (Index v : inner_) kernel_.inner.push_back({v, v.extent()});
+  }
+
+  // A product stays one, of as many loops, whatever loops what is stored behind it would like.
+  void simplify_product() {
+    const Kernel original = kernel_;
+    simplify();
+    if (matrix_product(kernel_) && kernel_.outer.size() <= outer_.size()) return;
+    kernel_ = original;
+    keep_loops();
   }
 
   void simplify() {

@@ -5,11 +5,12 @@
 namespace litz {
 namespace {
 
-// A half float as a float32: the load of it.
+// A float32, or a half float as one: the load of it.
 std::optional<Expr> widened_load(Expr e) {
-  if (e.op() != ExprOp::kCast || e.dtype() != DType::kFloat32) return std::nullopt;
-  const Expr load = e.operands()[0];
-  if (load.op() != ExprOp::kLoad || !is_half(load.dtype()) || !load.operands().empty())
+  if (e.dtype() != DType::kFloat32) return std::nullopt;
+  const bool widens = e.op() == ExprOp::kCast;
+  const Expr load = widens ? e.operands()[0] : e;
+  if (load.op() != ExprOp::kLoad || (widens && !is_half(load.dtype())) || !load.operands().empty())
     return std::nullopt;
   return load;
 }
@@ -41,14 +42,14 @@ std::optional<MatrixProduct> product_of(Expr value, Index m, Index n, Index k) {
 std::optional<MatrixProduct> matrix_product(const Operation& operation) {
   const auto* op = std::get_if<Reduction>(&operation.v);
   if (op == nullptr || !op->is_product || op->kind != ReductionKind::kSum ||
-      op->loops.variables.size() != 2 || op->reduction.variables.size() != 1)
+      op->loops.variables.size() < 2 || op->reduction.variables.size() != 1)
     return std::nullopt;
-  return product_of(op->value, op->loops.variables[0], op->loops.variables[1],
-                    op->reduction.variables[0]);
+  const auto last = op->loops.variables.end();
+  return product_of(op->value, last[-2], last[-1], op->reduction.variables[0]);
 }
 
 std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
-  if (!kernel.is_product || kernel.reductions.size() != 1 || kernel.outer.size() != 2 ||
+  if (!kernel.is_product || kernel.reductions.size() != 1 || kernel.outer.size() < 2 ||
       kernel.inner.size() != 1)
     return std::nullopt;
   const KernelReduction& r = kernel.reductions[0];
@@ -56,8 +57,8 @@ std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
                                        [](const KernelStore& s) { return !s.inner; });
   if (r.kind != ReductionKind::kSum || r.running || r.over_outer || !only_behind)
     return std::nullopt;
-  return product_of(r.value, kernel.outer[0].variable, kernel.outer[1].variable,
-                    kernel.inner[0].variable);
+  const auto last = kernel.outer.end();
+  return product_of(r.value, last[-2].variable, last[-1].variable, kernel.inner[0].variable);
 }
 
 }  // namespace litz

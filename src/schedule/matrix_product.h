@@ -1,9 +1,10 @@
-// Matrix products among reductions: the sum over k of a[m, k] * b[k, n], of half floats in float32,
-// which lowering has marked as such. (A sum that a user has written so stays what it is.)
+// Matrix products among reductions: the sum over k of a[m, k] * b[k, n] in float32, of float32 or
+// half floats, which lowering has marked as such; m and n are the last two loops, those in front of
+// them are of batches. (A sum that a user has written so stays what it is.)
 //
-// Where the dialect has a kernel for them (codegen/triton/triton_product.h), the scheduler keeps a
-// product as it is: nothing is computed inside its loops, and what reads its elements may join its
-// kernel behind them.
+// Where the dialect has a kernel for them (codegen/triton/triton_product.h,
+// codegen/cpp/cpp_product.h), the scheduler keeps a product as it is: nothing is computed inside
+// its loops, and what reads its elements may join its kernel behind them.
 #pragma once
 
 #include <optional>
@@ -14,8 +15,8 @@
 namespace litz {
 
 struct MatrixProduct {
-  Expr left;   // the load of a: varies along the first outer loop and the inner one
-  Expr right;  // the load of b: varies along the second outer loop and the inner one
+  Expr left;   // the load of a: varies along the last outer loop but one and the inner one
+  Expr right;  // the load of b: varies along the last outer loop and the inner one
 };
 
 // Nothing where the operation or kernel is no such product. What is stored behind the product's

@@ -4,6 +4,8 @@
 
 #include "codegen/cpp/cpp_accumulators.h"
 #include "codegen/cpp/cpp_body.h"
+#include "codegen/cpp/cpp_function.h"
+#include "codegen/cpp/cpp_product.h"
 #include "codegen/cpp/vector_plan.h"
 #include "schedule/expr_cost.h"
 #include "support/error.h"
@@ -778,103 +780,32 @@ class KernelPrinter {
   // ---- the whole function ----
 
   CppKernel assemble() {
-    CppKernel out;
-    out.buffers = arguments_.buffers();
-    out.symbols = arguments_.symbols();
-    out.checks_values = arguments_.checks_values();
-    const std::string name(kKernelName);
-    IndentedBuffer t;
-    t.open("struct " + name + "_state {");
-    t.line("i32* status;");
-    for (size_t i = 0; i < out.buffers.size(); ++i)
-      t.line("char* p" + text(static_cast<int64_t>(i)) + ";");
-    for (size_t i = 0; i < out.symbols.size(); ++i)
-      t.line("i64 n" + text(static_cast<int64_t>(i)) + ";");
+    CppFunction function;
+    function.total = total_;
+    function.grain = grain_;
+    function.body = body_text_;
+    function.sequential = kernel_.sequential;
     if (split_) {
-      t.line("i64 chunks;");
-      for (const Accumulator& a : accumulators_) {
-        for (const std::string& member : a.partial_members()) t.line(member + ";");
-      }
-    }
-    t.close("};");
-    t.line("");
-    t.open("static void " + name + "_body(i64 begin, i64 end, void* state_) {");
-    print_unpack(t, out);
-    t.line("(void)status;");
-    t.close("");
-    std::string definition = trim_close(t.text()) + body_text_ + "}\n\n";
-
-    IndentedBuffer d;
-    std::string signature = "void " + name + "(const LitzHost* host, i32* status";
-    for (size_t i = 0; i < out.buffers.size(); ++i)
-      signature += ", char* p" + text(static_cast<int64_t>(i));
-    for (size_t i = 0; i < out.symbols.size(); ++i)
-      signature += ", i64 n" + text(static_cast<int64_t>(i));
-    d.open(signature + ") {");
-    d.line(name + "_state state;");
-    d.line("state.status = status;");
-    for (size_t i = 0; i < out.buffers.size(); ++i) {
-      const std::string p = "p" + text(static_cast<int64_t>(i));
-      d.line("state." + p + " = " + p + ";");
-    }
-    for (size_t i = 0; i < out.symbols.size(); ++i) {
-      const std::string n = "n" + text(static_cast<int64_t>(i));
-      d.line("state." + n + " = " + n + ";");
-    }
-    if (split_) {
-      const std::string rows = out_rows();
-      d.line("i64 chunks = host->num_threads(host->self);");
-      d.line("if (chunks > " + text(kMaxChunks) + ") chunks = " + text(kMaxChunks) + ";");
-      d.line("state.chunks = chunks;");
+      function.members.push_back("i64 chunks");
+      function.unpacks.push_back("const i64 chunks = s->chunks");
+      function.starts = {"i64 chunks = host->num_threads(host->self)",
+                         "if (chunks > " + text(kMaxChunks) + ") chunks = " + text(kMaxChunks),
+                         "state.chunks = chunks"};
       for (Accumulator& a : accumulators_) {
+        for (const std::string& member : a.partial_members()) function.members.push_back(member);
+        for (const std::string& unpack : a.partial_unpacks()) function.unpacks.push_back(unpack);
         for (const auto& [declaration, assignment] :
-             a.partial_arrays(text(kMaxChunks) + " * " + rows)) {
-          d.line(declaration + ";");
-          d.line("state." + assignment + ";");
+             a.partial_arrays(text(kMaxChunks) + " * " + out_rows())) {
+          function.starts.push_back(declaration);
+          function.starts.push_back("state." + assignment);
         }
       }
+      function.finish = finish_text_;
     }
-    if (kernel_.sequential) {
-      d.line("if (" + total_ + " > 0) " + name + "_body(0, " + total_ + ", &state);");
-    } else {
-      d.line("run_range(host, " + total_ + ", " + grain_ + ", " + name + "_body, &state);");
-    }
-    d.close();
-    std::string driver = d.text();
-    if (split_) {
-      driver.erase(driver.size() - 2);  // the closing brace
-      driver += finish_text_ + "}\n";
-    }
-    out.text = definition + driver;
-    return out;
+    return print_cpp_function(arguments_, function);
   }
 
   std::string out_rows() const { return text(count(rows_).constant()); }
-
-  void print_unpack(IndentedBuffer& t, const CppKernel& out) const {
-    const std::string name(kKernelName);
-    t.line("const " + name + "_state* s = (const " + name + "_state*)state_;");
-    t.line("i32* const status = s->status;");
-    for (size_t i = 0; i < out.buffers.size(); ++i) {
-      const std::string p = "p" + text(static_cast<int64_t>(i));
-      t.line("char* const " + p + " = s->" + p + ";");
-    }
-    for (size_t i = 0; i < out.symbols.size(); ++i) {
-      const std::string n = "n" + text(static_cast<int64_t>(i));
-      t.line("const i64 " + n + " = s->" + n + ";");
-    }
-    if (split_) {
-      t.line("const i64 chunks = s->chunks;");
-      for (const Accumulator& a : accumulators_) {
-        for (const std::string& unpack : a.partial_unpacks()) t.line(unpack + ";");
-      }
-    }
-  }
-
-  static std::string trim_close(std::string s) {
-    s.erase(s.size() - 1);  // the empty line that closes an unfinished block
-    return s;
-  }
 
   const Program& program_;
   const Kernel& kernel_;
@@ -900,6 +831,8 @@ class KernelPrinter {
 
 CppKernel print_cpp_kernel(const Program& program, const Kernel& kernel, Prelude& prelude,
                            const PreludeTarget& target) {
+  if (const std::optional<MatrixProduct> product = cpp_product(kernel))
+    return print_cpp_product(program, kernel, *product, prelude, target);
   return KernelPrinter(program, kernel, prelude, target.vector_bytes).print(target.vector_bytes);
 }
 

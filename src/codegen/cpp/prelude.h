@@ -201,6 +201,20 @@ class Prelude {
   // vector must fit a register.
   std::string transpose(DType dtype, int lanes);
 
+  // ---- matrix products (codegen/cpp/cpp_product.h), in vectors of native lanes ----
+  // void name(const f32* a, const f32* b, i64 steps, f32* c, i64 width, bool adds): the sums over
+  // `steps` factors k of a[i * row_stride + k * factor_stride] * b[k * panel + j], for i < rows and
+  // j < panel = vectors * lanes, go to c[i * width + j], or are added to what is there.
+  std::string product_tile(int64_t rows, int vectors, int64_t row_stride, int64_t factor_stride);
+  // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to): to[k * panel + j] is
+  // element [k, j] of a matrix of `rows` rows, 0 for j >= columns. Its rows are `stride` elements
+  // apart, or its columns are.
+  std::string pack_rows(DType memory, int vectors);
+  std::string pack_columns(DType memory, int vectors);
+  // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): half floats
+  // as float32, rows that were `stride` elements apart are then `width`.
+  std::string widen_rows(DType memory);
+
   // Everything registered so far, in dependency order.
   std::string text() const;
 

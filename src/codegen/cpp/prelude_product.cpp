@@ -1,0 +1,142 @@
+#include "codegen/cpp/prelude.h"
+
+// The inner loops of matrix products, and what brings operands into the order that they read.
+namespace litz {
+namespace {
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+constexpr const char* kFunction = "\nstatic __attribute__((noinline, unused)) void ";
+
+}  // namespace
+
+std::string Prelude::product_tile(int64_t rows, int vectors, int64_t row_stride,
+                                  int64_t factor_stride) {
+  const int lanes = native_lanes(4);
+  const std::string own = "product_" + number(rows) + "x" + number(vectors * lanes) + "_" +
+                          number(row_stride) + "_" + number(factor_stride);
+  if (!defined_.insert(own).second) return own;
+  const std::string vector = type(DType::kFloat32, lanes);
+  const std::string load_vector = load(DType::kFloat32, lanes);
+  const std::string store_vector = store(DType::kFloat32, lanes);
+  const std::string spread = splat(DType::kFloat32, lanes);
+  const std::string fused = function(PreludeFn::kFma, DType::kFloat32, lanes);
+  const auto sum = [](int64_t i, int j) { return "c" + number(i) + "_" + number(j); };
+  const auto for_each_sum = [&](const auto& print) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int j = 0; j < vectors; ++j)
+        print(sum(i, j), "c + " + number(i) + " * width + " + number(j * lanes));
+    }
+  };
+  std::string t = kFunction + own +
+                  "(const f32* a, const f32* b, i64 steps, f32* c, i64 width, bool adds) {\n";
+  for_each_sum([&](const std::string& name, const std::string&) {
+    t += "  " + vector + " " + name + " = {};\n";
+  });
+  t += "  for (i64 k = 0; k < steps; ++k) {\n";
+  for (int j = 0; j < vectors; ++j) {
+    t += "    const " + vector + " b" + number(j) + " = " + load_vector + "(b + " + number(j * lanes) +
+         ");\n";
+  }
+  t += "    " + vector + " x;\n";
+  for (int64_t i = 0; i < rows; ++i) {
+    t += "    x = " + spread + "(a[" + number(i * row_stride) + "]);\n";
+    for (int j = 0; j < vectors; ++j)
+      t += "    " + sum(i, j) + " = " + fused + "(x, b" + number(j) + ", " + sum(i, j) + ");\n";
+  }
+  t += "    a += " + number(factor_stride) + ";\n    b += " + number(vectors * lanes) + ";\n  }\n";
+  t += "  if (adds) {\n";
+  for_each_sum([&](const std::string& name, const std::string& at) {
+    t += "    " + name + " = " + load_vector + "(" + at + ") + " + name + ";\n";
+  });
+  t += "  }\n";
+  for_each_sum([&](const std::string& name, const std::string& at) {
+    t += "  " + store_vector + "(" + at + ", " + name + ");\n";
+  });
+  body_ += t + "}\n";
+  return own;
+}
+
+std::string Prelude::pack_rows(DType memory, int vectors) {
+  const int lanes = native_lanes(4);
+  const std::string own = "pack_rows_" + std::string(to_string(memory)) + "x" +
+                          number(vectors * lanes);
+  if (!defined_.insert(own).second) return own;
+  const std::string vector = type(DType::kFloat32, lanes);
+  const std::string load_vector = load(memory, lanes);
+  const std::string load_part = load_tail(memory, lanes);
+  const std::string store_vector = store(DType::kFloat32, lanes);
+  const std::string element = is_half(memory) ? "u16" : "f32";
+  const std::string width = number(vectors * lanes);
+  std::string t = kFunction + own +
+                  "(const void* from, i64 stride, i64 rows, i64 columns, f32* to) {\n  const " +
+                  element + "* b = (const " + element + "*)from;\n";
+  const auto loop = [&](const auto& loaded) {
+    t += "    for (i64 k = 0; k < rows; ++k, b += stride, to += " + width + ") {\n";
+    for (int j = 0; j < vectors; ++j) {
+      const std::string at = number(j * lanes);
+      t += "      " + store_vector + "(to + " + at + ", " + loaded(at) + ");\n";
+    }
+    t += "    }\n";
+  };
+  t += "  if (columns == " + width + ") {\n";
+  loop([&](const std::string& at) { return load_vector + "(b + " + at + ")"; });
+  t += "  } else {\n";
+  loop([&](const std::string& at) {
+    return "columns >= " + at + " + " + number(lanes) + " ? " + load_vector + "(b + " + at +
+           ") : columns > " + at + " ? " + load_part + "(b + " + at + ", columns - " + at + ") : " +
+           vector + "{}";
+  });
+  body_ += t + "  }\n}\n";
+  return own;
+}
+
+std::string Prelude::pack_columns(DType memory, int vectors) {
+  const int lanes = native_lanes(4);
+  const std::string own = "pack_columns_" + std::string(to_string(memory)) + "x" +
+                          number(vectors * lanes);
+  if (!defined_.insert(own).second) return own;
+  const std::string vector = type(DType::kFloat32, lanes);
+  const std::string load_vector = load(memory, lanes);
+  const std::string load_part = load_tail(memory, lanes);
+  const std::string store_vector = store(DType::kFloat32, lanes);
+  const std::string turn = transpose(DType::kFloat32, lanes);
+  const std::string element = is_half(memory) ? "u16" : "f32";
+  const std::string n = number(lanes);
+  const std::string width = number(vectors * lanes);
+  body_ += kFunction + own + "(const void* from, i64 stride, i64 rows, i64 columns, f32* to) {\n" +
+           "  for (i64 j = 0; j < " + width + "; j += " + n + ") {\n" +
+           "    const " + element + "* b = (const " + element + "*)from + j * stride;\n" +
+           "    const i64 whole = columns - j < " + n + " ? columns - j : " + n + ";\n" +
+           "    for (i64 k = 0; k < rows; k += " + n + ") {\n" +
+           "      const i64 left = rows - k < " + n + " ? rows - k : " + n + ";\n" +
+           "      " + vector + " tile[" + n + "];\n" +
+           "      for (i64 i = 0; i < " + n + "; ++i)\n" +
+           "        tile[i] = i >= whole ? " + vector + "{} : left == " + n + " ? " + load_vector +
+           "(b + i * stride + k) : " + load_part + "(b + i * stride + k, left);\n" +
+           "      " + turn + "(tile);\n" +
+           "      for (i64 i = 0; i < left; ++i) " + store_vector + "(to + (k + i) * " + width +
+           " + j, tile[i]);\n    }\n  }\n}\n";
+  return own;
+}
+
+std::string Prelude::widen_rows(DType memory) {
+  const int lanes = native_lanes(4);
+  const std::string own = "widen_rows_" + std::string(to_string(memory));
+  if (!defined_.insert(own).second) return own;
+  const std::string load_vector = load(memory, lanes);
+  const std::string load_part = load_tail(memory, lanes);
+  const std::string store_vector = store(DType::kFloat32, lanes);
+  const std::string store_part = store_tail(DType::kFloat32, lanes);
+  const std::string n = number(lanes);
+  body_ += kFunction + own +
+           "(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width) {\n"
+           "  const u16* a = (const u16*)from;\n"
+           "  for (i64 i = 0; i < rows; ++i, a += stride, to += width) {\n    i64 k = 0;\n"
+           "    for (; k + " + n + " <= columns; k += " + n + ") " + store_vector + "(to + k, " +
+           load_vector + "(a + k));\n    if (k < columns) " + store_part + "(to + k, " + load_part +
+           "(a + k, columns - k), columns - k);\n  }\n}\n";
+  return own;
+}
+
+}  // namespace litz

@@ -1,0 +1,49 @@
+// How a matrix product is cut into pieces on a CPU.
+//
+//   item     a block of the result, block_strips strips high and block_columns wide; threads share
+//            items out, those of the same columns one after the other
+//   steps    of `factors` at a time, added up in the block: few terms are summed up in a register,
+//            so that the error stays a library's
+//   panel    the right operand's columns of one register tile, packed: [factor][column]
+//   strip    the left operand's rows of one register tile, read where they are
+//
+// The right operand's panels of a block stay in the second level cache, of a step in the first one.
+// Strips are as high as the registers hold, or one row less, so that no row is left over.
+#pragma once
+
+#include <cstdint>
+
+namespace litz {
+
+struct ProductSize {
+  int64_t batches = 1;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t factors = 0;
+};
+
+struct ProductTiles {
+  int lanes = 8;
+  int vectors = 2;  // of a panel
+  int64_t strip_rows = 0;
+  int64_t tall_strips = 0;  // the first ones; the others have one row less
+  int64_t strips = 0;
+  int64_t block_strips = 0;
+  int64_t block_columns = 0;  // whole panels
+  int64_t factors = 0;        // of a step
+
+  int64_t panel() const { return int64_t{lanes} * vectors; }
+  int64_t row_blocks() const { return (strips + block_strips - 1) / block_strips; }
+  int64_t block_rows() const { return block_strips * strip_rows; }  // at most
+};
+
+// Every extent at least 1.
+ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes);
+
+// Columns in blocks.
+int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles);
+
+// Of one item.
+double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles);
+
+}  // namespace litz
