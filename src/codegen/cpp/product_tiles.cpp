@@ -7,7 +7,8 @@ namespace {
 
 constexpr int64_t kFactors = 192;     // of a step, at most
 constexpr int64_t kBlockRows = 96;    // the left operand's rows of a step stay in the second cache
-constexpr int64_t kMostColumns = 256;  // ... and the block itself
+constexpr int64_t kMostColumns = 128;  // ... and the block itself
+constexpr int64_t kPackedElements = 192 * 1024;  // of a block, on the stack
 constexpr int64_t kFewestColumns = 64;
 constexpr int64_t kEnoughItems = 16;  // for threads to share them out evenly
 constexpr double kItemNanoseconds = 20000;
@@ -45,8 +46,6 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
   tiles.tall_strips = size.rows - tiles.strips * (tiles.strip_rows - 1);
   tiles.factors = ceil_div(size.factors, ceil_div(size.factors, kFactors));
 
-  // A block's panels take half of a second level cache: these grow with the vectors.
-  const int64_t packed = int64_t{8192} * vector_bytes / 4;
   int64_t blocks = 1;
   const auto set_columns = [&](int64_t wanted) {
     blocks = ceil_div(panels, std::max<int64_t>(1, wanted / panel));
@@ -56,7 +55,7 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
     const int64_t row_blocks = ceil_div(tiles.strips, std::max<int64_t>(1, wanted));
     tiles.block_strips = ceil_div(tiles.strips, row_blocks);
   };
-  set_columns(std::min(packed / size.factors, kMostColumns));
+  set_columns(std::min(kPackedElements / size.factors, kMostColumns));
   set_strips(kBlockRows / tiles.strip_rows);
   const auto wants_more = [&] {
     return size.batches * column_blocks(size, tiles) * tiles.row_blocks() < kEnoughItems &&

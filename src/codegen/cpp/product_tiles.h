@@ -7,7 +7,7 @@
 //   panel    the right operand's columns of one register tile, packed: [factor][column]
 //   strip    the left operand's rows of one register tile, read where they are
 //
-// The right operand's panels of a block stay in the second level cache, of a step in the first one.
+// The right operand's panel of a step stays in the first level cache, while the strips pass by.
 // Strips are as high as the registers hold, or one row less, so that no row is left over.
 #pragma once
 
