@@ -46,12 +46,12 @@ class ProductPrinter {
         body_(analysis_, prelude, arguments_),
         columns_loop_(kernel.outer.size() - 1),
         rows_loop_(columns_loop_ - 1),
+        left_(*layout_of(product.left.coordinates()[0], variable(rows_loop_), factor())),
+        right_(*layout_of(product.right.coordinates()[0], variable(columns_loop_), factor())),
         size_(size_of_product()),
         tiles_(plan_product_tiles(size_, vector_bytes)) {
     for (DType dtype : {DType::kInt32, DType::kInt64, DType::kUInt8}) prelude_.type(dtype, 1);
-    left_ = *layout_of(product.left.coordinates()[0], variable(rows_loop_), factor());
-    right_ = *layout_of(product.right.coordinates()[0], variable(columns_loop_), factor());
-    result_ = plain_result();
+    if (tiles_.form != Form::kDots) result_ = plain_result();
   }
 
   CppKernel print() {
@@ -60,7 +60,7 @@ class ProductPrinter {
     body_.push_iteration_scope();
     print_places();
     for (size_t i = 0; i < rows_loop_; ++i) body_.push_scope(i, name_of(i));
-    print_panels();
+    if (tiles_.form == Form::kPacked) print_panels();
     print_tiles();
     print_stores();
     for (size_t i = 0; i < rows_loop_; ++i) body_.pop_scope("");
@@ -75,6 +75,8 @@ class ProductPrinter {
   }
 
  private:
+  using Form = ProductTiles::Form;
+
   Index variable(size_t loop) const { return analysis_.variable(loop); }
   Index factor() const { return variable(columns_loop_ + 1); }
   int64_t extent(size_t loop) const { return analysis_.extent(loop).constant(); }
@@ -87,6 +89,10 @@ class ProductPrinter {
     size.rows = extent(rows_loop_);
     size.columns = extent(columns_loop_);
     size.factors = extent(columns_loop_ + 1);
+    if (product_.right.dtype() == DType::kFloat32) {
+      size.has_rows = right_.outer_stride == 1;
+      size.has_dots = right_.k_stride == 1 && left_.k_stride == 1;
+    }
     return size;
   }
 
@@ -110,11 +116,11 @@ class ProductPrinter {
     const auto declare = [&](const std::string& name, int64_t elements) {
       out().line("alignas(64) f32 " + name + "[" + text(elements) + "];");
     };
-    declare("panels", tiles_.block_columns * size_.factors);
+    if (tiles_.form == Form::kPacked) declare("panels", tiles_.block_columns * size_.factors);
     if (!result_ || size_.columns % tiles_.panel() != 0)
       declare("block", tiles_.block_rows() * block_width());
     if (widens_left()) declare("wide", tiles_.block_rows() * tiles_.factors);
-    out().line("i64 packed = -1;");
+    if (tiles_.form == Form::kPacked) out().line("i64 packed = -1;");
   }
 
   // The block of an item: rows from `top` to `bottom`, columns from `first`, so many `columns`.
@@ -158,18 +164,13 @@ class ProductPrinter {
     const std::string pack = by_rows ? prelude_.pack_rows(memory, tiles_.vectors)
                                      : prelude_.pack_columns(memory, tiles_.vectors);
     const std::string base = body_.index(right_.base);
-    const std::string panel = text(tiles_.panel());
     const std::string stride = text(by_rows ? right_.k_stride : right_.outer_stride);
-    const std::string factors = text(size_.factors);
     out().open("if (packed != of_columns) {");
     out().line("packed = of_columns;");
-    out().open("for (i64 j = 0; j < columns; j += " + panel + ")");
     out().line(pack + "(" +
                pointer(product_.right.buffer(), memory,
-                       base + " + (first + j) * " + text(right_.outer_stride)) +
-               ", " + stride + ", " + factors + ", columns - j < " + panel + " ? columns - j : " +
-               panel + ", panels + j * " + factors + ");");
-    out().close("");
+                       base + " + first * " + text(right_.outer_stride)) +
+               ", " + stride + ", " + text(size_.factors) + ", columns, panels);");
     out().close();
   }
 
@@ -199,50 +200,70 @@ class ProductPrinter {
     return {"wide + (m - top)", 1, width};
   }
 
+  // The right operand for the columns from `first + j` and the factors from k.
+  std::string right_place() {
+    if (tiles_.form == Form::kPacked)
+      return "panels + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
+    return pointer(product_.right.buffer(), DType::kFloat32,
+                   body_.index(right_.base) + " + (first + j) * " + text(right_.outer_stride) +
+                       " + k * " + text(right_.k_stride));
+  }
+
+  std::string tile(int64_t rows, int64_t columns, const LeftRows& left) {
+    if (tiles_.form == Form::kDots)
+      return prelude_.dot_tile(rows, columns, left.row_stride, right_.outer_stride);
+    const bool packed = tiles_.form == Form::kPacked;
+    return prelude_.product_tile(rows, tiles_.vectors, left.row_stride, left.factor_stride,
+                                 packed ? tiles_.panel() : right_.k_stride);
+  }
+
   void print_tiles() {
     const std::string factors = text(size_.factors);
     const std::string step = text(tiles_.factors);
     const std::string panel = text(tiles_.panel());
-    std::string result;
-    if (result_) {
-      const std::string base = body_.index(result_->base);
-      result = "((f32*)" + arguments_.pointer(kernel_.stores[0].buffer) + " + " + base +
-               " + top * " + text(result_->outer_stride) + " + first + j)";
-    }
+    const int64_t rest = size_.columns % tiles_.panel();
     out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
     out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors + " - k : " +
                step + ";");
     const LeftRows left = print_left();
-    out().open("for (i64 j = 0; j < columns; j += " + panel + ") {");
-    out().line("const f32* const right = panels + j * " + factors + " + k * " + panel + ";");
-    if (!result_) {
-      out().line("f32* const to = block + j;");
-      out().line("const i64 width = " + text(block_width()) + ";");
-    } else if (size_.columns % tiles_.panel() == 0) {
-      out().line("f32* const to = " + result + ";");
-      out().line("const i64 width = " + text(result_->outer_stride) + ";");
-    } else {
-      const std::string whole = "columns - j >= " + panel;
-      out().line("f32* const to = " + whole + " ? " + result + " : block;");
-      out().line("const i64 width = " + whole + " ? " + text(result_->outer_stride) + " : " +
-                 panel + ";");
+    out().line("i64 j = 0;");
+    const std::string result = result_ ? result_place() : "block + j";
+    const std::string width = text(result_ ? result_->outer_stride : block_width());
+    out().open("for (; j + " + panel + " <= columns; j += " + panel + ") {");
+    print_strips(left, tiles_.panel(), result, width);
+    out().close();
+    if (rest != 0) {
+      // A panel has zeros behind the last column.
+      out().open("if (j < columns) {");
+      print_strips(left, rest, result_ ? "block" : "block + j", text(block_width()));
+      out().close();
     }
+    out().close();
+  }
+
+  std::string result_place() {
+    return "((f32*)" + arguments_.pointer(kernel_.stores[0].buffer) + " + " +
+           body_.index(result_->base) + " + top * " + text(result_->outer_stride) +
+           " + first + j)";
+  }
+
+  void print_strips(const LeftRows& left, int64_t columns, const std::string& to,
+                    const std::string& width) {
+    out().line("const f32* const right = " + right_place() + ";");
+    out().line("f32* const to = " + to + ";");
     out().line("i64 m = top;");
-    const auto print_strips = [&](const std::string& end, int64_t rows) {
-      const std::string tile =
-          prelude_.product_tile(rows, tiles_.vectors, left.row_stride, left.factor_stride);
-      out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile + "(" +
-                 left.at_row_m + ", right, steps, to + (m - top) * width, width, k != 0);");
+    const auto print = [&](const std::string& end, int64_t rows) {
+      out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left) +
+                 "(" + left.at_row_m + ", right, steps, to + (m - top) * " + width + ", " + width +
+                 ", k != 0);");
     };
     if (tiles_.tall_strips == tiles_.strips) {
-      print_strips("bottom", tiles_.strip_rows);
-    } else {
-      const std::string tall = text(tiles_.tall_strips * tiles_.strip_rows);
-      print_strips("(bottom < " + tall + " ? bottom : " + tall + ")", tiles_.strip_rows);
-      print_strips("bottom", tiles_.strip_rows - 1);
+      print("bottom", tiles_.strip_rows);
+      return;
     }
-    out().close();
-    out().close();
+    const std::string tall = text(tiles_.tall_strips * tiles_.strip_rows);
+    print("(bottom < " + tall + " ? bottom : " + tall + ")", tiles_.strip_rows);
+    print("bottom", tiles_.strip_rows - 1);
   }
 
   // What is stored, of a row after the other. A product that has gone to its place already lacks
@@ -289,10 +310,10 @@ class ProductPrinter {
   CppBody body_;
   const size_t columns_loop_;
   const size_t rows_loop_;
+  const Layout left_;
+  const Layout right_;
   const ProductSize size_;
   const ProductTiles tiles_;
-  Layout left_;
-  Layout right_;
   std::optional<Layout> result_;
 };
 

@@ -203,12 +203,15 @@ class Prelude {
 
   // ---- matrix products (codegen/cpp/cpp_product.h), in vectors of native lanes ----
   // void name(const f32* a, const f32* b, i64 steps, f32* c, i64 width, bool adds): the sums over
-  // `steps` factors k of a[i * row_stride + k * factor_stride] * b[k * panel + j], for i < rows and
-  // j < panel = vectors * lanes, go to c[i * width + j], or are added to what is there.
-  std::string product_tile(int64_t rows, int vectors, int64_t row_stride, int64_t factor_stride);
-  // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to): to[k * panel + j] is
-  // element [k, j] of a matrix of `rows` rows, 0 for j >= columns. Its rows are `stride` elements
-  // apart, or its columns are.
+  // `steps` factors k of a[i * row_stride + k * factor_stride] * b[k * right_stride + j], for
+  // i < rows and j < vectors * lanes, go to c[i * width + j], or are added to what is there.
+  std::string product_tile(int64_t rows, int vectors, int64_t row_stride, int64_t factor_stride,
+                           int64_t right_stride);
+  // The same of a[i * row_stride + k] * b[j * column_stride + k], for j < columns.
+  std::string dot_tile(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride);
+  // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to): panels of vectors *
+  // lanes columns of a matrix, one after the other, in each the rows one after the other; 0 for
+  // columns that there are not. The matrix's rows are `stride` elements apart, or its columns are.
   std::string pack_rows(DType memory, int vectors);
   std::string pack_columns(DType memory, int vectors);
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): half floats

@@ -1,24 +1,51 @@
 #include "codegen/cpp/product_tiles.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace litz {
 namespace {
 
-constexpr int64_t kFactors = 192;     // of a step, at most
-constexpr int64_t kBlockRows = 96;    // the left operand's rows of a step stay in the second cache
+constexpr int64_t kFactors = 192;      // of a step, at most: one term after the other is added up
+constexpr int64_t kDotFactors = 1536;  // ... in each lane one of so many
+constexpr int64_t kBlockRows = 96;     // the left operand's rows of a step stay in the second cache
 constexpr int64_t kMostColumns = 128;  // ... and the block itself
 constexpr int64_t kPackedElements = 192 * 1024;  // of a block, on the stack
 constexpr int64_t kFewestColumns = 64;
+constexpr int64_t kMostDotRows = 24;  // with more of them packing is faster
+constexpr int64_t kFewestDotFactors = 64;
 constexpr int64_t kEnoughItems = 16;  // for threads to share them out evenly
 constexpr double kItemNanoseconds = 20000;
 
+using Form = ProductTiles::Form;
+
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Rows of a register tile: all but a few registers are accumulators.
-int64_t most_rows(int vector_bytes, int vectors) {
-  if (vector_bytes == 64) return vectors == 2 ? 14 : 24;
-  return vectors == 2 ? 6 : 12;
+// Sums that the registers hold next to the operands.
+int64_t most_sums(int vector_bytes) { return vector_bytes == 64 ? 28 : 12; }
+
+void choose_form(const ProductSize& size, int vector_bytes, ProductTiles& tiles) {
+  const int64_t sums = most_sums(vector_bytes);
+  tiles.form = Form::kPacked;
+  tiles.vectors = size.columns <= tiles.lanes ? 1 : 2;
+  int64_t rows = sums / tiles.vectors - (tiles.vectors == 1 ? 2 : 0);
+  if (size.has_dots && size.rows <= kMostDotRows && size.factors >= kFewestDotFactors) {
+    tiles.form = Form::kDots;
+    rows = std::min<int64_t>(4, size.rows);
+    tiles.vectors = static_cast<int>(std::min(size.columns, std::min<int64_t>(6, sums / rows)));
+  } else if (size.has_rows && size.rows <= sums / 2) {
+    // A panel is whole, so that nothing behind the last row is read.
+    for (int vectors : {4, 2}) {
+      if (size.columns % (tiles.lanes * vectors) != 0 || size.rows * vectors > sums) continue;
+      tiles.form = Form::kInPlace;
+      tiles.vectors = vectors;
+      rows = size.rows;
+      break;
+    }
+  }
+  tiles.strips = ceil_div(size.rows, rows);
+  tiles.strip_rows = ceil_div(size.rows, tiles.strips);
+  tiles.tall_strips = size.rows - tiles.strips * (tiles.strip_rows - 1);
 }
 
 }  // namespace
@@ -28,34 +55,33 @@ int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles) {
 }
 
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles) {
-  const double each = 0.2 / tiles.lanes;  // of a multiply-add
+  // Of a multiply-add; with few rows the right operand is read from memory as fast as that.
+  const double each = 0.2 / tiles.lanes;
   const int64_t columns = std::min(size.columns, tiles.block_columns);
-  const int64_t rows = std::min(size.rows, tiles.block_rows());
+  const int64_t rows = std::max<int64_t>(8, std::min(size.rows, tiles.block_rows()));
   return each * static_cast<double>(rows * columns) * static_cast<double>(size.factors);
 }
 
 ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
   ProductTiles tiles;
   tiles.lanes = vector_bytes / 4;
-  tiles.vectors = size.columns <= tiles.lanes ? 1 : 2;
-  const int64_t panel = tiles.panel();
-  const int64_t panels = ceil_div(size.columns, panel);
+  choose_form(size, vector_bytes, tiles);
+  const int64_t most_factors = tiles.form == Form::kDots ? kDotFactors : kFactors;
+  tiles.factors = ceil_div(size.factors, ceil_div(size.factors, most_factors));
 
-  tiles.strips = ceil_div(size.rows, most_rows(vector_bytes, tiles.vectors));
-  tiles.strip_rows = ceil_div(size.rows, tiles.strips);
-  tiles.tall_strips = size.rows - tiles.strips * (tiles.strip_rows - 1);
-  tiles.factors = ceil_div(size.factors, ceil_div(size.factors, kFactors));
-
-  int64_t blocks = 1;
+  // Whole panels and whole vectors.
+  const int64_t unit = std::lcm(tiles.panel(), int64_t{tiles.lanes});
+  const int64_t units = ceil_div(size.columns, unit);
   const auto set_columns = [&](int64_t wanted) {
-    blocks = ceil_div(panels, std::max<int64_t>(1, wanted / panel));
-    tiles.block_columns = ceil_div(panels, blocks) * panel;
+    const int64_t blocks = ceil_div(units, std::max<int64_t>(1, wanted / unit));
+    tiles.block_columns = ceil_div(units, blocks) * unit;
   };
   const auto set_strips = [&](int64_t wanted) {
     const int64_t row_blocks = ceil_div(tiles.strips, std::max<int64_t>(1, wanted));
     tiles.block_strips = ceil_div(tiles.strips, row_blocks);
   };
-  set_columns(std::min(kPackedElements / size.factors, kMostColumns));
+  set_columns(tiles.form == Form::kPacked ? std::min(kPackedElements / size.factors, kMostColumns)
+                                          : kMostColumns);
   set_strips(kBlockRows / tiles.strip_rows);
   const auto wants_more = [&] {
     return size.batches * column_blocks(size, tiles) * tiles.row_blocks() < kEnoughItems &&

@@ -9,6 +9,9 @@
 //
 // The right operand's panel of a step stays in the first level cache, while the strips pass by.
 // Strips are as high as the registers hold, or one row less, so that no row is left over.
+//
+// Where there are so few rows that packing is much of the work, the right operand is read where it
+// is, too: in vectors along its columns, or along the factors where these are neighbours of both.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +23,29 @@ struct ProductSize {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t factors = 0;
+  // Of float32, whose neighbours are neighbours in memory: rows or columns of the right operand,
+  // factors of both.
+  bool has_rows = false;
+  bool has_dots = false;
 };
 
 struct ProductTiles {
+  enum class Form : uint8_t {
+    kPacked,
+    kInPlace,  // columns are neighbours
+    kDots,     // factors are: `vectors` is the number of columns of a register tile
+  };
+  Form form = Form::kPacked;
   int lanes = 8;
   int vectors = 2;  // of a panel
   int64_t strip_rows = 0;
   int64_t tall_strips = 0;  // the first ones; the others have one row less
   int64_t strips = 0;
   int64_t block_strips = 0;
-  int64_t block_columns = 0;  // whole panels
+  int64_t block_columns = 0;  // whole panels and vectors
   int64_t factors = 0;        // of a step
 
-  int64_t panel() const { return int64_t{lanes} * vectors; }
+  int64_t panel() const { return form == Form::kDots ? vectors : int64_t{lanes} * vectors; }
   int64_t row_blocks() const { return (strips + block_strips - 1) / block_strips; }
   int64_t block_rows() const { return block_strips * strip_rows; }  // at most
 };
