@@ -62,9 +62,12 @@ std::optional<Extents> extents_of(const TensorValue& left, const TensorValue& ri
   return extents;
 }
 
+// What a kernel costs to compile, a call of the library does not.
+constexpr int64_t kFewestMultiplyAdds = 1 << 15;
+
 bool pays(const Extents& extents) {
-  return extents.rows >= 4 && extents.columns >= 16 && extents.factors >= 16 &&
-         extents.rows * extents.columns * extents.factors >= 1 << 15;
+  return extents.columns >= 16 && extents.factors >= 16 &&
+         extents.batches * extents.rows * extents.columns * extents.factors >= kFewestMultiplyAdds;
 }
 
 }  // namespace

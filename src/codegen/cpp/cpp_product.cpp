@@ -177,8 +177,8 @@ class ProductPrinter {
   // Where the left operand's rows are read for the tiles of a step.
   struct LeftRows {
     std::string at_row_m;
-    int64_t row_stride = 0;
-    int64_t factor_stride = 0;
+    bool rows_apart = false;  // by the stride; else the factors are
+    int64_t stride = 0;
   };
 
   LeftRows print_left() {
@@ -189,15 +189,16 @@ class ProductPrinter {
                      base + " + " + row + " * " + text(left_.outer_stride) + " + k * " +
                          text(left_.k_stride));
     };
-    if (!widens_left()) return {place("m"), left_.outer_stride, left_.k_stride};
     const bool by_rows = left_.k_stride == 1;
+    if (!widens_left())
+      return {place("m"), by_rows, by_rows ? left_.outer_stride : left_.k_stride};
     const int64_t width = by_rows ? tiles_.factors : tiles_.block_rows();
     out().line(prelude_.widen_rows(memory) + "(" + place("top") + ", " +
                text(by_rows ? left_.outer_stride : left_.k_stride) + ", " +
                (by_rows ? "bottom - top, steps" : "steps, bottom - top") + ", wide, " +
                text(width) + ");");
-    if (by_rows) return {"wide + (m - top) * " + text(width), width, 1};
-    return {"wide + (m - top)", 1, width};
+    if (by_rows) return {"wide + (m - top) * " + text(width), true, width};
+    return {"wide + (m - top)", false, width};
   }
 
   // The right operand for the columns from `first + j` and the factors from k.
@@ -210,11 +211,13 @@ class ProductPrinter {
   }
 
   std::string tile(int64_t rows, int64_t columns, const LeftRows& left) {
-    if (tiles_.form == Form::kDots)
-      return prelude_.dot_tile(rows, columns, left.row_stride, right_.outer_stride);
-    const bool packed = tiles_.form == Form::kPacked;
-    return prelude_.product_tile(rows, tiles_.vectors, left.row_stride, left.factor_stride,
-                                 packed ? tiles_.panel() : right_.k_stride);
+    if (tiles_.form == Form::kDots) return prelude_.dot_tile(rows, columns);
+    return prelude_.product_tile(rows, tiles_.vectors, left.rows_apart);
+  }
+
+  int64_t right_stride() const {
+    if (tiles_.form == Form::kPacked) return tiles_.panel();
+    return tiles_.form == Form::kDots ? right_.outer_stride : right_.k_stride;
   }
 
   void print_tiles() {
@@ -254,7 +257,8 @@ class ProductPrinter {
     out().line("i64 m = top;");
     const auto print = [&](const std::string& end, int64_t rows) {
       out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left) +
-                 "(" + left.at_row_m + ", right, steps, to + (m - top) * " + width + ", " + width +
+                 "(" + left.at_row_m + ", " + text(left.stride) + ", right, " +
+                 text(right_stride()) + ", steps, to + (m - top) * " + width + ", " + width +
                  ", k != 0);");
     };
     if (tiles_.tall_strips == tiles_.strips) {

@@ -202,13 +202,14 @@ class Prelude {
   std::string transpose(DType dtype, int lanes);
 
   // ---- matrix products (codegen/cpp/cpp_product.h), in vectors of native lanes ----
-  // void name(const f32* a, const f32* b, i64 steps, f32* c, i64 width, bool adds): the sums over
-  // `steps` factors k of a[i * row_stride + k * factor_stride] * b[k * right_stride + j], for
-  // i < rows and j < vectors * lanes, go to c[i * width + j], or are added to what is there.
-  std::string product_tile(int64_t rows, int vectors, int64_t row_stride, int64_t factor_stride,
-                           int64_t right_stride);
-  // The same of a[i * row_stride + k] * b[j * column_stride + k], for j < columns.
-  std::string dot_tile(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride);
+  // void name(const f32* a, i64 a_stride, const f32* b, i64 b_stride, i64 steps, f32* c, i64 width,
+  //           bool adds)
+  // The sums over `steps` factors k of a[i, k] * b[k, j], for i < rows and j < vectors * lanes, go
+  // to c[i * width + j], or are added to what is there. Rows of b are b_stride apart, its columns
+  // are neighbours; rows of a are a_stride apart and its factors neighbours, or the other way round.
+  std::string product_tile(int64_t rows, int vectors, bool rows_apart);
+  // The same where the factors are neighbours in both, and columns of b are b_stride apart.
+  std::string dot_tile(int64_t rows, int64_t columns);
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to): panels of vectors *
   // lanes columns of a matrix, one after the other, in each the rows one after the other; 0 for
   // columns that there are not. The matrix's rows are `stride` elements apart, or its columns are.

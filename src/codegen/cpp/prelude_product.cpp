@@ -10,11 +10,10 @@ constexpr const char* kFunction = "\nstatic __attribute__((noinline, unused)) vo
 
 }  // namespace
 
-std::string Prelude::product_tile(int64_t rows, int vectors, int64_t row_stride,
-                                  int64_t factor_stride, int64_t right_stride) {
+std::string Prelude::product_tile(int64_t rows, int vectors, bool rows_apart) {
   const int lanes = native_lanes(4);
-  const std::string own = "product_" + number(rows) + "x" + number(vectors * lanes) + "_" +
-                          number(row_stride) + "_" + number(factor_stride) + "_" + number(right_stride);
+  const std::string own = "product_" + number(rows) + "x" + number(vectors * lanes) +
+                          (rows_apart ? "_rows" : "_factors");
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
   const std::string load_vector = load(DType::kFloat32, lanes);
@@ -28,24 +27,32 @@ std::string Prelude::product_tile(int64_t rows, int vectors, int64_t row_stride,
         print(sum(i, j), "c + " + number(i) + " * width + " + number(j * lanes));
     }
   };
+  // A pointer for three rows each, whose addresses an instruction adds up by itself.
+  const auto pointer = [](int64_t i) { return "a" + number(i / 3); };
   std::string t = kFunction + own +
-                  "(const f32* a, const f32* b, i64 steps, f32* c, i64 width, bool adds) {\n";
+                  "(const f32* a, i64 a_stride, const f32* b, i64 b_stride, i64 steps, f32* c, "
+                  "i64 width, bool adds) {\n";
+  for (int64_t i = 0; rows_apart && i < rows; i += 3)
+    t += "  const f32* " + pointer(i) + " = a + " + number(i) + " * a_stride;\n";
   for_each_sum([&](const std::string& name, const std::string&) {
     t += "  " + vector + " " + name + " = {};\n";
   });
   t += "  for (i64 k = 0; k < steps; ++k) {\n";
   for (int j = 0; j < vectors; ++j) {
-    t += "    const " + vector + " b" + number(j) + " = " + load_vector + "(b + " + number(j * lanes) +
-         ");\n";
+    t += "    const " + vector + " b" + number(j) + " = " + load_vector + "(b + " +
+         number(j * lanes) + ");\n";
   }
   t += "    " + vector + " x;\n";
   for (int64_t i = 0; i < rows; ++i) {
-    t += "    x = " + spread + "(a[" + number(i * row_stride) + "]);\n";
+    const std::string at = rows_apart ? pointer(i) + "[" + number(i % 3) + " * a_stride]"
+                                      : "a[" + number(i) + "]";
+    t += "    x = " + spread + "(" + at + ");\n";
     for (int j = 0; j < vectors; ++j)
       t += "    " + sum(i, j) + " = " + fused + "(x, b" + number(j) + ", " + sum(i, j) + ");\n";
   }
-  t += "    a += " + number(factor_stride) + ";\n    b += " + number(right_stride) + ";\n  }\n";
-  t += "  if (adds) {\n";
+  for (int64_t i = 0; rows_apart && i < rows; i += 3) t += "    ++" + pointer(i) + ";\n";
+  if (!rows_apart) t += "    a += a_stride;\n";
+  t += "    b += b_stride;\n  }\n  if (adds) {\n";
   for_each_sum([&](const std::string& name, const std::string& at) {
     t += "    " + name + " = " + load_vector + "(" + at + ") + " + name + ";\n";
   });
@@ -116,11 +123,9 @@ std::string Prelude::pack_columns(DType memory, int vectors) {
   return own;
 }
 
-std::string Prelude::dot_tile(int64_t rows, int64_t columns, int64_t row_stride,
-                              int64_t column_stride) {
+std::string Prelude::dot_tile(int64_t rows, int64_t columns) {
   const int lanes = native_lanes(4);
-  const std::string own = "dots_" + number(rows) + "x" + number(columns) + "_" +
-                          number(row_stride) + "_" + number(column_stride);
+  const std::string own = "dots_" + number(rows) + "x" + number(columns);
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
   const std::string load_vector = load(DType::kFloat32, lanes);
@@ -139,18 +144,19 @@ std::string Prelude::dot_tile(int64_t rows, int64_t columns, int64_t row_stride,
     std::string t;
     for (int64_t j = 0; j < columns; ++j) {
       t += "    const " + vector + " b" + number(j) + " = " +
-           loaded("b + k + " + number(j * column_stride)) + ";\n";
+           loaded("b + k + " + number(j) + " * b_stride") + ";\n";
     }
     t += "    " + vector + " x;\n";
     for (int64_t i = 0; i < rows; ++i) {
-      t += "    x = " + loaded("a + k + " + number(i * row_stride)) + ";\n";
+      t += "    x = " + loaded("a + k + " + number(i) + " * a_stride") + ";\n";
       for (int64_t j = 0; j < columns; ++j)
         t += "    " + sum(i, j) + " = " + fused + "(x, b" + number(j) + ", " + sum(i, j) + ");\n";
     }
     return t;
   };
   std::string t = kFunction + own +
-                  "(const f32* a, const f32* b, i64 steps, f32* c, i64 width, bool adds) {\n";
+                  "(const f32* a, i64 a_stride, const f32* b, i64 b_stride, i64 steps, f32* c, "
+                  "i64 width, bool adds) {\n";
   for_each_sum([&](int64_t i, int64_t j) { t += "  " + vector + " " + sum(i, j) + " = {};\n"; });
   t += "  i64 k = 0;\n  for (; k + " + n + " <= steps; k += " + n + ") {\n" +
        multiply_add(load_vector, "") + "  }\n  if (k < steps) {\n" +

@@ -1,0 +1,63 @@
+#include "codegen/cpp/product_tiles.h"
+
+#include <gtest/gtest.h>
+
+namespace litz {
+namespace {
+
+// Strips cover the rows and blocks the columns, whatever the sizes; blocks end with whole vectors
+// and panels, and their arrays stay small enough for a stack.
+TEST(ProductTiles, CoverEverySize) {
+  for (int vector_bytes : {32, 64}) {
+    for (int64_t rows : {2, 3, 6, 7, 13, 24, 25, 100, 1000}) {
+      for (int64_t columns : {2, 7, 16, 17, 64, 100, 768, 50257}) {
+        for (int64_t factors : {2, 63, 64, 200, 768, 3072, 8192}) {
+          for (bool has_rows : {false, true}) {
+            ProductSize size{1, rows, columns, factors, has_rows, !has_rows};
+            const ProductTiles t = plan_product_tiles(size, vector_bytes);
+            EXPECT_EQ(t.tall_strips * t.strip_rows + (t.strips - t.tall_strips) * (t.strip_rows - 1),
+                      rows);
+            EXPECT_GE(t.tall_strips, 1);
+            EXPECT_EQ(t.block_columns % t.panel(), 0);
+            EXPECT_EQ(t.block_columns % t.lanes, 0);
+            EXPECT_GE(t.block_strips, 1);
+            EXPECT_GE(t.factors, 1);
+            EXPECT_LE(t.block_columns * factors, t.form == ProductTiles::Form::kPacked
+                                                     ? std::max<int64_t>(192 * 1024, t.panel() * factors)
+                                                     : INT64_MAX);
+            EXPECT_LE(t.block_rows() * t.block_columns, 64 * 1024);
+            if (t.form == ProductTiles::Form::kInPlace) {
+              EXPECT_EQ(columns % t.panel(), 0) << "reads behind the last column";
+              EXPECT_EQ(t.strips, 1);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(ProductTiles, HaveAFormForTheRows) {
+  using Form = ProductTiles::Form;
+  const auto form = [](int64_t rows, bool has_rows, bool has_dots) {
+    return plan_product_tiles({1, rows, 768, 768, has_rows, has_dots}, 32).form;
+  };
+  EXPECT_EQ(form(4, false, true), Form::kDots);
+  EXPECT_EQ(form(4, true, false), Form::kInPlace);
+  EXPECT_EQ(form(4, false, false), Form::kPacked) << "half floats";
+  EXPECT_EQ(form(100, false, true), Form::kPacked);
+  EXPECT_EQ(form(100, true, false), Form::kPacked);
+}
+
+// Threads can share out what is worth it.
+TEST(ProductTiles, MakeItemsForThreads) {
+  const ProductSize size{1, 256, 256, 256, true, false};
+  const ProductTiles t = plan_product_tiles(size, 32);
+  EXPECT_GE(column_blocks(size, t) * t.row_blocks(), 8);
+  const ProductSize small{1, 16, 16, 16, true, false};
+  const ProductTiles one = plan_product_tiles(small, 32);
+  EXPECT_EQ(column_blocks(small, one) * one.row_blocks(), 1);
+}
+
+}  // namespace
+}  // namespace litz
