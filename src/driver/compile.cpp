@@ -144,7 +144,8 @@ class Compilation {
     }
     if (!paths_.device.is_cpu()) return run_on_device();
     if (paths_.backend != nullptr && run_on_backend()) return std::move(result_);
-    if (options_.interpret) return interpret(lower(KernelDialect::kInterpreter), "the option interpret asks for it");
+    if (options_.interpret)
+      return interpret(lower(KernelDialect::kInterpreter), "the option interpret asks for it");
     const CpuTarget target = read_target(options_);
     Result<HostCompiler> compiler =
         timings_.measure("find compiler", [&] { return find_compiler(); });

@@ -43,6 +43,8 @@ AttentionKernels attention_kernels(const Options& options) {
 
 PassOptions pass_options(const Options& options) {
   PassOptions passes;
+  passes.library_products =
+      product_kernels(options, KernelDialect::kCpp, {}) == ProductKernels::kOff;
   const std::string& layouts = options.layout_optimization;
   if (layouts == "off") {
     passes.layout_optimization = LayoutOptimization::kOff;
@@ -64,6 +66,10 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
   lowering.random_in_kernels = options.random == "fused";
   lowering.matrix_products = product_kernels(options, dialect, device);
+  // PyTorch's library needs AVX-512 to be fast with these: without it, it takes six times as long
+  // as with float32.
+  lowering.half_products =
+      dialect == KernelDialect::kCpp && cpu_target(options).isa == CpuTarget::Isa::kAvx2;
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);
   return lowering;
@@ -90,8 +96,7 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
     schedule.column_sums =
         dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
   }
-  schedule.matrix_products =
-      product_kernels(options, dialect, device) != ProductKernels::kOff;
+  schedule.matrix_products = product_kernels(options, dialect, device) != ProductKernels::kOff;
   return schedule;
 }
 

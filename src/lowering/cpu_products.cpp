@@ -30,7 +30,8 @@ bool is_linear(const Program& program, const TensorValue& value) {
   std::vector<Index> position;
   for (size_t i = 0; i < value.rank(); ++i)
     position.push_back(context.variable(static_cast<uint32_t>(i), value.sizes[i]));
-  Index offset = dot(context, coordinates_at(value, position), program.buffer(value.buffer).strides);
+  Index offset =
+      dot(context, coordinates_at(value, position), program.buffer(value.buffer).strides);
   for (Index p : position) {
     if (!p.is_symbol()) continue;
     const std::optional<LinearIn> linear = linear_in(offset, p);
@@ -77,15 +78,19 @@ bool LoweringContext::compute_product_on_cpu(NodeId id) {
     return false;
   OpCall call(*this, id);
   const std::string& op = call.node().schema->name;
-  if (call.result().dtype != DType::kFloat32 || op == "aten::mv" ||
+  const DType dtype = call.result().dtype;
+  const bool is_possible = dtype == DType::kFloat32 ||
+                           (is_half(dtype) && (options_.half_products ||
+                                               options_.matrix_products == ProductKernels::kOn));
+  if (!is_possible || op == "aten::mv" ||
       (op == "aten::addmm" && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))))
     return false;
   const auto [left, right] = factors_of(call);
+  if (left.dtype != dtype || right.dtype != dtype) return false;
   const std::optional<Extents> extents = extents_of(left, right);
   if (!extents || extents->batches < 1 || extents->rows < 2 || extents->columns < 2 ||
-      extents->factors < 2 || extents->factors > kMostFactors ||
-      !has_neighbours(program_, left) || !has_neighbours(program_, right) ||
-      !is_linear(program_, left) || !is_linear(program_, right))
+      extents->factors < 2 || extents->factors > kMostFactors || !has_neighbours(program_, left) ||
+      !has_neighbours(program_, right) || !is_linear(program_, left) || !is_linear(program_, right))
     return false;
   if (options_.matrix_products == ProductKernels::kAuto && !pays(*extents)) return false;
   set_product(call, left, right, true);

@@ -161,7 +161,8 @@ bool LoweringContext::feeds_cheap_elementwise(Value value) const {
 }
 
 bool LoweringContext::compute_product(NodeId id) {
-  if (options_.matrix_products == ProductKernels::kOff || !feeds_cheap_elementwise({id, 0})) return false;
+  if (options_.matrix_products == ProductKernels::kOff || !feeds_cheap_elementwise({id, 0}))
+    return false;
   OpCall call(*this, id);
   const auto [left, right] = factors_of(call);
   const Index rows = left.sizes[0];

@@ -58,6 +58,7 @@ struct LoweringOptions {
   // Kernels compute random numbers from seeds that the library draws; else the library draws them.
   bool random_in_kernels = true;
   ProductKernels matrix_products = ProductKernels::kOff;
+  bool half_products = false;  // on a CPU: of half floats too, where that pays
   AttentionKernels attention = AttentionKernels::kOff;
 };
 

@@ -28,8 +28,12 @@ const Argument& argument(const Node& call, std::string_view name) {
 
 class Packer {
  public:
-  explicit Packer(const Graph& graph)
-      : graph_(graph), aliases_(graph), frozen_(graph, aliases_), rewriter_(graph) {}
+  Packer(const Graph& graph, const PassOptions& options)
+      : graph_(graph),
+        options_(options),
+        aliases_(graph),
+        frozen_(graph, aliases_),
+        rewriter_(graph) {}
 
   Graph run() {
     for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
@@ -119,7 +123,7 @@ class Packer {
   bool turn_weight(NodeId id) {
     const Node& node = graph_.node(id);
     const std::optional<Value> factor = frozen_factor(node);
-    if (!factor) return false;
+    if (!factor || !options_.library_products) return false;
     const TensorMeta& meta = graph_.tensor(*factor);
     const Index rows = graph_.tensor({id, 0}).sizes[0];
     if (!rows.is_constant() || rows.constant() < kFewestTurnedRows ||
@@ -200,6 +204,7 @@ class Packer {
   }
 
   const Graph& graph_;
+  const PassOptions& options_;
   const AliasAnalysis aliases_;
   const FrozenValues frozen_;
   GraphRewriter rewriter_;
@@ -207,8 +212,8 @@ class Packer {
 
 }  // namespace
 
-Graph pack_weights(const Graph& graph) {
-  return has_frozen_inputs(graph) ? Packer(graph).run() : graph;
+Graph pack_weights(const Graph& graph, const PassOptions& options) {
+  return has_frozen_inputs(graph) ? Packer(graph, options).run() : graph;
 }
 
 }  // namespace litz

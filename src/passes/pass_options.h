@@ -10,6 +10,8 @@ enum class LayoutOptimization : uint8_t { kOff, kOn, kAuto };
 struct PassOptions {
   // Whether convolutions get channels-last operands: never, always, or where it pays.
   LayoutOptimization layout_optimization = LayoutOptimization::kAuto;
+  // The library multiplies all matrices on a CPU; else kernels do.
+  bool library_products = true;
 };
 
 }  // namespace litz

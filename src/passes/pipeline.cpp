@@ -35,8 +35,7 @@ constexpr GraphPass kPasses[] = {
     {"choose_channels_last", "Lays out images channels-last where convolutions are faster so.",
      choose_channels_last},
     // After choose_channels_last, which decides for which convolutions.
-    {"pack_weights", "Lays out frozen weights as the library computes with them.",
-     without_options<pack_weights>},
+    {"pack_weights", "Lays out frozen weights as the library computes with them.", pack_weights},
     // Last: the passes before may leave nodes without users.
     {"eliminate_dead_nodes", "Removes calls that nobody uses and that cannot fail.",
      without_options<eliminate_dead_nodes>},

@@ -15,16 +15,18 @@ TEST(ProductTiles, CoverEverySize) {
           for (bool has_rows : {false, true}) {
             ProductSize size{1, rows, columns, factors, has_rows, !has_rows};
             const ProductTiles t = plan_product_tiles(size, vector_bytes);
-            EXPECT_EQ(t.tall_strips * t.strip_rows + (t.strips - t.tall_strips) * (t.strip_rows - 1),
-                      rows);
+            EXPECT_EQ(
+                t.tall_strips * t.strip_rows + (t.strips - t.tall_strips) * (t.strip_rows - 1),
+                rows);
             EXPECT_GE(t.tall_strips, 1);
             EXPECT_EQ(t.block_columns % t.panel(), 0);
             EXPECT_EQ(t.block_columns % t.lanes, 0);
             EXPECT_GE(t.block_strips, 1);
             EXPECT_GE(t.factors, 1);
-            EXPECT_LE(t.block_columns * factors, t.form == ProductTiles::Form::kPacked
-                                                     ? std::max<int64_t>(192 * 1024, t.panel() * factors)
-                                                     : INT64_MAX);
+            EXPECT_LE(t.block_columns * factors,
+                      t.form == ProductTiles::Form::kPacked
+                          ? std::max<int64_t>(192 * 1024, t.panel() * factors)
+                          : INT64_MAX);
             EXPECT_LE(t.block_rows() * t.block_columns, 64 * 1024);
             if (t.form == ProductTiles::Form::kInPlace) {
               EXPECT_EQ(columns % t.panel(), 0) << "reads behind the last column";

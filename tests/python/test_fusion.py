@@ -16,9 +16,9 @@ def only_litz(backend: str) -> None:
         pytest.skip("fusion is asked of Litz")
 
 
-def explain(fn: Callable, *args: Tensor) -> Any:
+def explain(fn: Callable, *args: Tensor, **options: Any) -> Any:
     with torch.no_grad():
-        explanation = litz.explain(fn, *args)
+        explanation = litz.explain(fn, *args, options=options)
     assert str(explanation).strip()
     return explanation
 
@@ -103,7 +103,8 @@ def test_chain_has_no_buffer() -> None:
 
 
 def test_linear_then_gelu_is_a_library_call_and_a_kernel() -> None:
-    explanation = explain(lambda x, w, b: F.gelu(F.linear(x, w, b)), torch.randn(32, 64), torch.randn(128, 64), torch.randn(128))
+    fn = lambda x, w, b: F.gelu(F.linear(x, w, b))
+    explanation = explain(fn, torch.randn(32, 64), torch.randn(128, 64), torch.randn(128), matrix_products="off")
     assert len(explanation.library_calls) == 1 and len(explanation.kernels) == 1, str(explanation)
     assert not explanation.fallbacks
 
@@ -124,8 +125,11 @@ def test_value_that_a_library_call_reads_is_computed_once() -> None:
         y = torch.tanh(x) * 2
         return F.linear(y, w) + y
 
-    explanation = explain(block, torch.randn(32, 64), torch.randn(64, 64))
+    args = torch.randn(32, 64), torch.randn(64, 64)
+    explanation = explain(block, *args, matrix_products="off")
     assert [kernel.ops for kernel in explanation.kernels] == [("tanh", "mul"), ("add",)], str(explanation)
+    explanation = explain(block, *args, matrix_products="on", target="avx2")
+    assert [kernel.ops for kernel in explanation.kernels] == [("tanh", "mul"), ("mm", "add")], str(explanation)
 
 
 def test_running_statistics_are_part_of_the_normalization() -> None:

@@ -23,6 +23,7 @@ def compiled(fn: Callable, products: str = "on", **options: Any) -> Callable:
 
 
 def library_calls(fn: Callable, *args: Tensor, products: str = "on", **options: Any) -> list[str]:
+    torch._dynamo.reset()
     with torch.no_grad():
         explanation = litz.explain(fn, *args, options={"matrix_products": products, **options})
     return [call.op for call in explanation.library_calls]
@@ -41,6 +42,7 @@ def check(fn: Callable, *args: Tensor, **options: Any) -> None:
     """The result is eager's, with an error of no more than about eager's, and no call of the library."""
     if has_kernels():
         assert library_calls(fn, *args, **options) == []
+    torch._dynamo.reset()  # sizes that differ from those of an earlier call would be dynamic
     with torch.no_grad():
         result, eager, exact = compiled(fn, **options)(*args), fn(*args), fn(*widened(args))
     assert result.dtype == eager.dtype and result.shape == eager.shape and result.stride() == eager.stride()
@@ -168,6 +170,27 @@ def test_nan_and_infinity_stay_in_their_rows_and_columns(fn: Callable, rows: int
 def test_empty_and_thin_operands(shapes: tuple[tuple[int, int], tuple[int, int]]) -> None:
     a, b = (torch.randn(shape) for shape in shapes)
     torch.testing.assert_close(compiled(lambda a, b: (a @ b) + 1)(a, b), a @ b + 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("fn", [nn, nt, tn, tt])
+def test_half_floats(fn: Callable, dtype: torch.dtype) -> None:
+    for size in ((3, 17, 40), (100, 70, 250)):
+        a, b = (t.to(dtype) for t in operands(fn, *size))
+        exact = fn(a.double(), b.double())
+        if has_kernels():
+            assert library_calls(fn, a, b) == []
+        torch._dynamo.reset()
+        result = compiled(fn)(a, b)
+        assert result.dtype == dtype
+        # Rounded once, but where the sum in float32 lies next to the middle of two numbers.
+        torch.testing.assert_close(result.double(), exact, rtol=1.02 * torch.finfo(dtype).eps / 2, atol=1e-4)
+
+
+def test_what_is_behind_a_product_of_half_floats() -> None:
+    x, w, b = (torch.randn(shape).bfloat16() for shape in ((30, 70), (45, 70), (45,)))
+    fn = lambda x, w, b: F.gelu(F.linear(x, w, b))
+    torch.testing.assert_close(compiled(fn)(x, w, b), fn(x, w, b), rtol=2e-2, atol=2e-2)
 
 
 def test_gradients() -> None:

@@ -1,5 +1,5 @@
-// The functions around the body of a kernel: one that takes the body over a range of items, one that
-// hands it to the host's threads.
+// The functions around the body of a kernel: one that takes the body over a range of items, one
+// that hands it to the host's threads.
 #pragma once
 
 #include <string>

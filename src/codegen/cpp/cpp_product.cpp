@@ -167,10 +167,10 @@ class ProductPrinter {
     const std::string stride = text(by_rows ? right_.k_stride : right_.outer_stride);
     out().open("if (packed != of_columns) {");
     out().line("packed = of_columns;");
-    out().line(pack + "(" +
-               pointer(product_.right.buffer(), memory,
-                       base + " + first * " + text(right_.outer_stride)) +
-               ", " + stride + ", " + text(size_.factors) + ", columns, panels);");
+    out().line(
+        pack + "(" +
+        pointer(product_.right.buffer(), memory, base + " + first * " + text(right_.outer_stride)) +
+        ", " + stride + ", " + text(size_.factors) + ", columns, panels);");
     out().close();
   }
 
@@ -185,13 +185,12 @@ class ProductPrinter {
     const DType memory = product_.left.dtype();
     const std::string base = body_.index(left_.base);
     const auto place = [&](const std::string& row) {
-      return pointer(product_.left.buffer(), memory,
-                     base + " + " + row + " * " + text(left_.outer_stride) + " + k * " +
-                         text(left_.k_stride));
+      return pointer(
+          product_.left.buffer(), memory,
+          base + " + " + row + " * " + text(left_.outer_stride) + " + k * " + text(left_.k_stride));
     };
     const bool by_rows = left_.k_stride == 1;
-    if (!widens_left())
-      return {place("m"), by_rows, by_rows ? left_.outer_stride : left_.k_stride};
+    if (!widens_left()) return {place("m"), by_rows, by_rows ? left_.outer_stride : left_.k_stride};
     const int64_t width = by_rows ? tiles_.factors : tiles_.block_rows();
     out().line(prelude_.widen_rows(memory) + "(" + place("top") + ", " +
                text(by_rows ? left_.outer_stride : left_.k_stride) + ", " +
@@ -226,8 +225,8 @@ class ProductPrinter {
     const std::string panel = text(tiles_.panel());
     const int64_t rest = size_.columns % tiles_.panel();
     out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
-    out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors + " - k : " +
-               step + ";");
+    out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
+               " - k : " + step + ";");
     const LeftRows left = print_left();
     out().line("i64 j = 0;");
     const std::string result = result_ ? result_place() : "block + j";
@@ -246,8 +245,7 @@ class ProductPrinter {
 
   std::string result_place() {
     return "((f32*)" + arguments_.pointer(kernel_.stores[0].buffer) + " + " +
-           body_.index(result_->base) + " + top * " + text(result_->outer_stride) +
-           " + first + j)";
+           body_.index(result_->base) + " + top * " + text(result_->outer_stride) + " + first + j)";
   }
 
   void print_strips(const LeftRows& left, int64_t columns, const std::string& to,

@@ -206,7 +206,8 @@ class Prelude {
   //           bool adds)
   // The sums over `steps` factors k of a[i, k] * b[k, j], for i < rows and j < vectors * lanes, go
   // to c[i * width + j], or are added to what is there. Rows of b are b_stride apart, its columns
-  // are neighbours; rows of a are a_stride apart and its factors neighbours, or the other way round.
+  // are neighbours; rows of a are a_stride apart and its factors neighbours, or the other way
+  // round.
   std::string product_tile(int64_t rows, int vectors, bool rows_apart);
   // The same where the factors are neighbours in both, and columns of b are b_stride apart.
   std::string dot_tile(int64_t rows, int64_t columns);

@@ -44,8 +44,8 @@ std::string Prelude::product_tile(int64_t rows, int vectors, bool rows_apart) {
   }
   t += "    " + vector + " x;\n";
   for (int64_t i = 0; i < rows; ++i) {
-    const std::string at = rows_apart ? pointer(i) + "[" + number(i % 3) + " * a_stride]"
-                                      : "a[" + number(i) + "]";
+    const std::string at =
+        rows_apart ? pointer(i) + "[" + number(i % 3) + " * a_stride]" : "a[" + number(i) + "]";
     t += "    x = " + spread + "(" + at + ");\n";
     for (int j = 0; j < vectors; ++j)
       t += "    " + sum(i, j) + " = " + fused + "(x, b" + number(j) + ", " + sum(i, j) + ");\n";
@@ -80,16 +80,17 @@ std::string Prelude::pack_rows(DType memory, int vectors) {
     const std::string at = number(i * lanes);
     const std::string from = "b + j + " + at;
     whole += "      " + store_vector + "(panel + " + at + ", " + load_vector + "(" + from + "));\n";
-    part += "      " + store_vector + "(panel + " + at + ", columns - j >= " +
-            number((i + 1) * lanes) + " ? " + load_vector + "(" + from + ") : columns - j > " + at +
-            " ? " + load_part + "(" + from + ", columns - j - " + at + ") : " + vector + "{});\n";
+    part += "      " + store_vector + "(panel + " + at +
+            ", columns - j >= " + number((i + 1) * lanes) + " ? " + load_vector + "(" + from +
+            ") : columns - j > " + at + " ? " + load_part + "(" + from + ", columns - j - " + at +
+            ") : " + vector + "{});\n";
   }
   body_ += kFunction + own + "(const void* from, i64 stride, i64 rows, i64 columns, f32* to) {\n" +
            "  const " + element + "* b = (const " + element + "*)from;\n" +
            "  for (i64 k = 0; k < rows; ++k, b += stride, to += " + width + ") {\n" +
-           "    f32* panel = to;\n    i64 j = 0;\n" +
-           "    for (; j + " + width + " <= columns; j += " + width + ", panel += rows * " + width +
-           ") {\n" + whole + "    }\n    if (j < columns) {\n" + part + "    }\n  }\n}\n";
+           "    f32* panel = to;\n    i64 j = 0;\n" + "    for (; j + " + width +
+           " <= columns; j += " + width + ", panel += rows * " + width + ") {\n" + whole +
+           "    }\n    if (j < columns) {\n" + part + "    }\n  }\n}\n";
   return own;
 }
 
@@ -112,14 +113,12 @@ std::string Prelude::pack_columns(DType memory, int vectors) {
            "    f32* panel = to + j / " + width + " * rows * " + width + " + j % " + width + ";\n" +
            "    const i64 whole = columns - j < " + n + " ? columns - j : " + n + ";\n" +
            "    for (i64 k = 0; k < rows; k += " + n + ") {\n" +
-           "      const i64 left = rows - k < " + n + " ? rows - k : " + n + ";\n" +
-           "      " + vector + " tile[" + n + "];\n" +
-           "      for (i64 i = 0; i < " + n + "; ++i)\n" +
+           "      const i64 left = rows - k < " + n + " ? rows - k : " + n + ";\n" + "      " +
+           vector + " tile[" + n + "];\n" + "      for (i64 i = 0; i < " + n + "; ++i)\n" +
            "        tile[i] = i >= whole ? " + vector + "{} : left == " + n + " ? " + load_vector +
-           "(b + i * stride + k) : " + load_part + "(b + i * stride + k, left);\n" +
-           "      " + turn + "(tile);\n" +
-           "      for (i64 i = 0; i < left; ++i) " + store_vector + "(panel + (k + i) * " + width +
-           ", tile[i]);\n    }\n  }\n}\n";
+           "(b + i * stride + k) : " + load_part + "(b + i * stride + k, left);\n" + "      " +
+           turn + "(tile);\n" + "      for (i64 i = 0; i < left; ++i) " + store_vector +
+           "(panel + (k + i) * " + width + ", tile[i]);\n    }\n  }\n}\n";
   return own;
 }
 
@@ -182,8 +181,9 @@ std::string Prelude::widen_rows(DType memory) {
            "(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width) {\n"
            "  const u16* a = (const u16*)from;\n"
            "  for (i64 i = 0; i < rows; ++i, a += stride, to += width) {\n    i64 k = 0;\n"
-           "    for (; k + " + n + " <= columns; k += " + n + ") " + store_vector + "(to + k, " +
-           load_vector + "(a + k));\n    if (k < columns) " + store_part + "(to + k, " + load_part +
+           "    for (; k + " +
+           n + " <= columns; k += " + n + ") " + store_vector + "(to + k, " + load_vector +
+           "(a + k));\n    if (k < columns) " + store_part + "(to + k, " + load_part +
            "(a + k, columns - k), columns - k);\n  }\n}\n";
   return own;
 }

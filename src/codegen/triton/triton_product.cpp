@@ -211,8 +211,7 @@ std::vector<ProductTile> other_product_tiles(const ProductTile& tile) {
 
 std::optional<MatrixProduct> product_kernel(const Program& program, const Kernel& kernel) {
   const std::optional<MatrixProduct> product = matrix_product(kernel);
-  if (!product || kernel.outer.size() != 2 || !is_half(product->left.dtype()))
-    return std::nullopt;
+  if (!product || kernel.outer.size() != 2 || !is_half(product->left.dtype())) return std::nullopt;
   for (const KernelLoop* loop : {&kernel.outer[0], &kernel.outer[1], &kernel.inner[0]}) {
     if (!loop->extent.is_constant() || loop->extent.constant() < kLeastExtent) return std::nullopt;
   }
