@@ -222,6 +222,10 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
   kernel.results_are_views =
       std::any_of(schema.returns.begin(), schema.returns.end(),
                   [](const SchemaArgument& r) { return !r.alias_set.empty() && !r.is_mutated; });
+  kernel.results_may_alias =
+      has_hidden_aliases(schema) ||
+      std::any_of(schema.returns.begin(), schema.returns.end(),
+                  [](const SchemaArgument& r) { return !r.alias_set.empty() && r.is_mutated; });
   kernel.has_side_effects = !cannot_fail(graph_, node);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueMeta& meta = node.outputs[i];
