@@ -484,6 +484,12 @@ class RunPrinter {
     body_.close();
   }
 
+  // A number, such as the state of random numbers that attention leaves for its gradient: PyTorch
+  // takes these from any device.
+  bool is_passed_on(BufferId input) const {
+    return !looked_into_[input.value] && program_.buffer(input).sizes.empty();
+  }
+
   // Whether a result of the library is in memory that the run will use for something else.
   std::string is_borrowed(OperationId operation, const std::string& result) {
     const ExternKernel& kernel = std::get<ExternKernel>(program_.operations()[operation].v);
@@ -640,7 +646,7 @@ class RunPrinter {
       specs += "  {" + name + ", 1, " + dtype_text(buffer.dtype) + ", " +
                text(static_cast<int64_t>(buffer.sizes.size())) + ", " +
                (mutated_inputs_[input.buffer.value] ? "1" : "0") + ", " + sizes + ", " + strides +
-               (looked_into_[input.buffer.value] ? ", 0},\n" : ", 1},\n");
+               (is_passed_on(input.buffer) ? ", 1},\n" : ", 0},\n");
     }
     if (specs.empty()) specs = "  {0, 0, 0, 0, 0, 0, 0, 0},\n";
     t.line("static const LitzInputSpec input_specs[] = {\n" + specs + "};");
