@@ -766,7 +766,7 @@ class KernelPrinter {
     IndentedBuffer& out = body_.out();
     const int warps = plan_.group / words_.warp;
     const std::string warp = text(words_.warp);
-    out.line(words_.barrier);
+    wait_for_readers();
     for (Accumulator* total : totals) {
       const auto registers = total->total_variables("_t");
       const auto shared = total->total_variables("_s");
@@ -802,6 +802,11 @@ class KernelPrinter {
     body_.pop_scope("for (i32 o = " + text(width / 2) + "; o > 0; o /= 2)");
   }
 
+  // Of what the row before left in local memory: each reduction has memory of its own there.
+  void wait_for_readers() {
+    if (plan_.rows_of_block > 0) body_.out().line(words_.barrier);
+  }
+
   // Threads of a group are `apart` from each other, and so are the slots of what they share.
   void combine_in_local_memory(const std::vector<Accumulator*>& totals, int apart) {
     IndentedBuffer& out = body_.out();
@@ -814,7 +819,7 @@ class KernelPrinter {
         for (size_t i = 0; i < registers.size(); ++i) act(registers[i], shared[i]);
       }
     };
-    out.line(words_.barrier);
+    wait_for_readers();
     each([&](const auto& r, const auto& s) { out.line(s.second + own + " = " + r.second + ";"); });
     out.line(words_.barrier);
     body_.push_scope(CppBody::kNoLoop, "");
