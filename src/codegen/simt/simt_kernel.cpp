@@ -958,7 +958,7 @@ std::optional<CombinedPart> print_simt_part(const Program& program, const Kernel
                                             const ThreadHeuristics& heuristics, Prelude& prelude) {
   KernelPrinter printer(program, kernel, unaligned, dialect, heuristics, prelude, true);
   std::optional<Kernel> online;
-  if (printer.reads_rows_again()) online = with_online_sums(kernel);
+  if (printer.reads_rows_again()) online = with_online_sums(kernel, false);
   return online ? KernelPrinter(program, *online, unaligned, dialect, heuristics, prelude, true)
                       .print_part()
                 : printer.print_part();
@@ -969,7 +969,7 @@ SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
                              const ThreadHeuristics& heuristics, Prelude& prelude) {
   KernelPrinter printer(program, kernel, unaligned, dialect, heuristics, prelude);
   if (printer.reads_rows_again()) {
-    if (const std::optional<Kernel> online = with_online_sums(kernel))
+    if (const std::optional<Kernel> online = with_online_sums(kernel, false))
       return KernelPrinter(program, *online, unaligned, dialect, heuristics, prelude).print();
   }
   return printer.print();
