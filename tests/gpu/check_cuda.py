@@ -683,6 +683,14 @@ def recordings_are_replayed():
 def recordings_of_training():
     compiled = expect_equal_training(recorded, 8, rtol=1e-3, atol=1e-4)
     assert num_recordings() >= 2, f"{num_recordings()} recordings while {compiled} lives"
+    x, target = randn(32, 40), integers(32, low=0, high=10)
+    for _ in range(4):
+        compiled(x, target).backward()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        compiled(x, target).backward()
+        torch.cuda.synchronize()
+    copies = sum(e.count for e in profile.key_averages() if "Memcpy DtoD" in e.key)
+    assert copies <= 2, f"{copies} copies: what is saved for the gradient stays where it is"
 
 
 @check
