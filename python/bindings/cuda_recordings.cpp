@@ -4,6 +4,7 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "support/error.h"
@@ -15,6 +16,15 @@ namespace {
 
 constexpr size_t kMostRecordings = 8;  // of one graph at a time
 constexpr int kMostMade = 64;  // of one graph in all: addresses that never settle are not worth it
+
+// Where the outputs of all recordings of the process are, for as long as these are kept. It stays
+// when the interpreter ends, and needs the GIL.
+std::unordered_multiset<const void*>& recorded_memory() {
+  static auto* memory = new std::unordered_multiset<const void*>();
+  return *memory;
+}
+
+bool is_recorded(const void* address) { return recorded_memory().contains(address); }
 
 enum class OutputKind : uint8_t { kInput, kView, kOwn, kValue };
 
@@ -39,6 +49,11 @@ struct CudaRecordings::Recording {
       return;
     }
     const nb::gil_scoped_acquire acquired;
+    for (const Output& output : outputs) {
+      if (output.kind != OutputKind::kOwn) continue;
+      const auto found = recorded_memory().find(output.data);
+      if (found != recorded_memory().end()) recorded_memory().erase(found);
+    }
     outputs.clear();
     own_inputs.clear();
     replay.reset();
@@ -156,7 +171,10 @@ bool CudaRecordings::take_addresses(const Frame& frame) {
   }
   if (warm_threads_.insert(PyThread_get_thread_ident()).second) return false;
   for (size_t i = 0; i < addresses_.size(); ++i) {
-    if (addresses_[i] != earlier_[i] && artifact_.inputs[i].is_mutated == 0) varies_[i] = true;
+    if (addresses_[i] == earlier_[i] || artifact_.inputs[i].is_mutated != 0) continue;
+    // What a graph saves for its gradient has settled once that graph is recorded.
+    if (is_recorded(addresses_[i]) && !is_recorded(earlier_[i])) continue;
+    varies_[i] = true;
   }
   return true;
 }
@@ -231,6 +249,7 @@ std::shared_ptr<Recording> CudaRecordings::make(nb::handle inputs, void* stream)
       }
       output.offset = offset_in(door_, output, base);
     }
+    if (output.kind == OutputKind::kOwn) recorded_memory().insert(output.data);
     recording->outputs.push_back(std::move(output));
   }
   recordings_.push_back(recording);

@@ -2,7 +2,7 @@
 //
 // A recording is a run on one stream with inputs at certain addresses, and is replayed for a call
 // that has the same ones. An input whose address changes between calls is copied into memory of
-// the recording, unless the graph writes to it. Outputs are memory of the recording that is lent to
+// the recording, unless the graph writes to it, or the new address is an output of a recording. Outputs are memory of the recording that is lent to
 // the caller: as long as one of them lives the recording is busy, and a call takes or makes
 // another. How many there are is bounded; calls beyond that run without one.
 #pragma once

@@ -93,6 +93,7 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
     schedule.combined_iterations = kCombinedIterations;
   }
   if (device.kind == "cuda") {
+    schedule.sums_of_deviations = dialect == KernelDialect::kTriton;
     schedule.column_sums =
         dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
   }

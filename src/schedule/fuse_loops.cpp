@@ -7,6 +7,7 @@
 #include "schedule/expr_cost.h"
 #include "schedule/matrix_product.h"
 #include "schedule/shifted_exponential.h"
+#include "schedule/squared_deviation.h"
 
 namespace litz {
 namespace {
@@ -524,7 +525,9 @@ class Fuser {
           const auto written = states_[group].written.find(access.buffer);
           return written != states_[group].written.end() && !written->second.full;
         });
-    if (!needs_result || (options_.online_sums && is_online_sum(group, c))) return false;
+    if (!needs_result || (options_.online_sums && is_online_sum(group, c)) ||
+        (options_.sums_of_deviations && is_sum_of_deviations(group, c)))
+      return false;
     if (count_of(c.loops.all()) == count_of(g.outer)) return false;
     const Index row = count_of(g.inner);
     if (row.range().lo > kMaxRowElements) return true;
@@ -567,6 +570,22 @@ class Fuser {
       if (greatest != nullptr && greatest->kind == ReductionKind::kMax &&
           greatest->output == exponential->shift.buffer())
         return greatest->value == exponential->x;
+    }
+    return false;
+  }
+
+  // The sum of (x - m)^2 over the loops in which the group sums up x, m the mean.
+  bool is_sum_of_deviations(GroupId group, const Candidate& c) const {
+    const auto* squares = std::get_if<Reduction>(&program_.operations()[c.id].v);
+    if (squares == nullptr || squares->kind != ReductionKind::kSum) return false;
+    const std::optional<SquaredDeviation> square = squared_deviation(squares->value);
+    if (!square || square->sum.op() != ExprOp::kLoad ||
+        !count_of(result_.groups[group].inner).is_constant(square->count))
+      return false;
+    for (const GroupMember& member : result_.groups[group].members) {
+      const auto* sum = std::get_if<Reduction>(&program_.operations()[member.operation].v);
+      if (sum != nullptr && sum->kind == ReductionKind::kSum && sum->output == square->sum.buffer())
+        return sum->value == square->x;
     }
     return false;
   }

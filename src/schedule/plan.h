@@ -55,6 +55,12 @@ struct OnlineSum {
   bool of_finite = false;
 };
 
+// A sum not of its values x but of (x - m)^2, where m is the mean of the x, whose sum is the
+// reduction `sum` of the same stage. Dialects make these, too.
+struct SumOfDeviations {
+  uint32_t sum = 0;
+};
+
 struct KernelReduction {
   ReductionKind kind = ReductionKind::kSum;
   Expr value;      // one element; its dtype is the accumulator's
@@ -62,6 +68,7 @@ struct KernelReduction {
   uint32_t stage = 0;
   bool running = false;
   std::optional<OnlineSum> online;
+  std::optional<SumOfDeviations> deviations;
   bool over_outer = false;
 };
 

@@ -38,6 +38,8 @@ struct ScheduleOptions {
   int64_t long_band = 16 * 1024;
   // Kernels take the sum of exp(x - m) along with the maximum m (codegen/common/online_sums.h).
   bool online_sums = false;
+  // ... and the sum of squared deviations from a mean along with the sum that the mean is of.
+  bool sums_of_deviations = false;
   // Matrix products that are reductions are kernels of their own kind (schedule/matrix_product.h).
   bool matrix_products = false;
   // Kernels of rows that sum up columns as well, where the dialect has them.

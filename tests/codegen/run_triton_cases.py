@@ -159,6 +159,39 @@ LARGE = {
 }""",
         lambda x, w, b: (layer_norm(x, w, b),),
     ),
+    "split variances of columns": (
+        """graph(%x: f32[40000, 70]) {
+  %v:0: f32[70], %v:1: f32[70] = aten::var_mean.correction(%x, [0], correction=1)
+  return (%v:0, %v:1)
+}""",
+        lambda x: variances(x, 0),
+        lambda x: far_from_zero(x),
+    ),
+    "split variances of rows": (
+        """graph(%x: f32[3, 70001]) {
+  %v:0: f32[3], %v:1: f32[3] = aten::var_mean.correction(%x, [1], correction=0)
+  return (%v:0, %v:1)
+}""",
+        lambda x: variances(x, 1, 0),
+        lambda x: far_from_zero(x.t()),
+    ),
+    "variances of long rows": (
+        """graph(%x: f32[300, 20001], %y: f64[300, 20001]) {
+  %v:0: f32[300], %v:1: f32[300] = aten::var_mean.correction(%x, [1], correction=1)
+  %w:0: f64[300], %w:1: f64[300] = aten::var_mean.correction(%y, [1], correction=1)
+  return (%v:0, %v:1, %w:0, %w:1)
+}""",
+        lambda x, y: (*variances(x, 1), *variances(y, 1)),
+        lambda x, y: (far_from_zero(x.t()), far_from_zero(y.t())),
+    ),
+    "variances of few rows of any length": (
+        """graph(%x: f32[8, 100, 9, 70]) {
+  %v:0: f32[1, 100, 1, 1], %v:1: f32[1, 100, 1, 1] = aten::var_mean.correction(%x, [0, 2, 3], correction=1, keepdim=true)
+  return (%v:0, %v:1)
+}""",
+        lambda x: variances(x, (0, 2, 3), 1, True),
+        lambda x: far_from_zero(x),
+    ),
     "layer norm gradients": (
         """graph(%g: f32[4301, 257], %x: f32[4301, 257], %m: f32[4301, 1], %r: f32[4301, 1], %w: f32[257], %b: f32[257]) {
   %y:0: f32[4301, 257], %y:1: f32[257], %y:2: f32[257] = aten::native_layer_norm_backward(%g, %x, [257], %m, %r, %w, %b, [true, true, true])
@@ -309,6 +342,22 @@ def first_of(x, values):
 def layer_norm(x, w, b):
     wide = x.double()
     return ((wide - wide.mean(1, True)) / (wide.var(1, correction=0, keepdim=True) + 1e-5).sqrt() * w + b).to(x.dtype)
+
+
+def far_from_zero(x):
+    """Along the first axis: means of a thousand deviations, and columns that change on the way."""
+    x.add_(1000)
+    x[: len(x) // 2, ..., 1:2] = 0
+    x[0, ..., 2:3] = -1e6
+    x[1:, ..., 2:3] = 1
+
+
+def variances(x, dims, correction=1, keepdim=False):
+    wide = x.double()
+    mean = wide.mean(dims, keepdim=True)
+    elements = wide.numel() // mean.numel()
+    squares = (wide - mean).square().sum(dims, keepdim=keepdim)
+    return (squares / (elements - correction)).to(x.dtype), wide.mean(dims, keepdim=keepdim).to(x.dtype)
 
 
 def layer_norm_gradients(g, x, m, r, w):

@@ -281,7 +281,7 @@ class KernelPrinter {
   // made the gradient of a layer norm 4 % faster on an H200; and all that it reads, where that is
   // little. Registers bound it.
   void load_rows() {
-    std::vector<Expr> loads = unconditional_loads(analysis_.all_roots());
+    std::vector<Expr> loads = unconditional_loads(analysis_.row_roots());
     std::erase_if(loads, [](Expr load) { return !load.operands().empty(); });
     const auto others = std::stable_partition(
         loads.begin(), loads.end(), [&](Expr load) { return analysis_.is_of_rows(load); });
@@ -554,6 +554,10 @@ class KernelPrinter {
                    body_.block({companion_start(r), kNoAxes, ""}, r.online ? row_axes() : axes,
                                companion_dtype(r)));
     }
+    for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
+      if (in_stage(kernel_.reductions[i], stage) && kernel_.reductions[i].deviations)
+        start_deviations(i);
+    }
     for (const KernelStore& s : kernel_.stores) any = any || (s.inner && s.stage == stage);
     if (!any) return;
 
@@ -577,7 +581,7 @@ class KernelPrinter {
     for (const bool online : {false, true}) {
       for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
         const KernelReduction& r = kernel_.reductions[i];
-        if (in_stage(r, stage) && r.online.has_value() == online) accumulate(i);
+        if (in_stage(r, stage) && r.online.has_value() == online) accumulate(i, from);
       }
     }
     store_inner(stage, body_.all_axes());
@@ -588,6 +592,13 @@ class KernelPrinter {
       if (in_stage(r, stage) && !r.running) finish_steps(i);
     }
     if (plan_.splits == 1) settle_online_sums(stage);
+  }
+
+  // The sum that deviations go along with.
+  bool is_of_deviations(uint32_t i) const {
+    return std::any_of(
+        kernel_.reductions.begin(), kernel_.reductions.end(),
+        [&](const KernelReduction& r) { return r.deviations && r.deviations->sum == i; });
   }
 
   // The greatest value that an online sum goes by: the sum needs it after each step.
@@ -601,8 +612,11 @@ class KernelPrinter {
 
   void finish_steps(uint32_t i) {
     const KernelReduction& r = kernel_.reductions[i];
+    if (is_of_deviations(i)) return;
     if (is_greatest(i)) {
       body_.define_reduced(i, {accumulator(i), row_axes(), ""});
+    } else if (r.deviations) {
+      finish_deviations(i);
     } else if (r.online) {
       out().line(accumulator(i) + " = " + reduced(accumulator(i), prelude_.use("add")));
       body_.define_reduced(i, {accumulator(i), row_axes(), ""});
@@ -617,8 +631,71 @@ class KernelPrinter {
            body_.place(kRows);
   }
 
-  void accumulate(uint32_t i) {
+  // ---- sums of deviations, see online_sums.h ----
+
+  static std::string low(uint32_t i) { return "low" + text(i); }
+  static std::string seen(uint32_t i) { return "seen" + text(i); }
+
+  void start_deviations(uint32_t i) {
+    for (const std::string& name : {low(i), seen(i)}) {
+      out().line(
+          name + " = " +
+          body_.block(
+              {triton_constant(false, 0, 0, accumulator_dtype(kernel_.reductions[i])), kNoAxes, ""},
+              body_.all_axes(), accumulator_dtype(kernel_.reductions[i])));
+    }
+  }
+
+  void accumulate_deviations(uint32_t i, const std::string& from) {
     const KernelReduction& r = kernel_.reductions[i];
+    const std::string x = body_.define(element(r).text, body_.all_axes()).text;
+    out().line(low(i) + " = tl.where(step == " + from + ", " + x + ", " + low(i) + ")");
+    std::string difference = x + " - " + low(i);
+    std::string one = "1.0";
+    if (const TileValue mask = body_.mask(kColumns); !mask.text.empty()) {
+      difference = "tl.where(" + mask.text + ", " + difference + ", 0.0)";
+      one = "tl.where(" + mask.text + ", 1.0, 0.0)";
+    }
+    const std::string d = body_.define(difference, body_.all_axes()).text;
+    const std::string sum = accumulator(r.deviations->sum);
+    out().line(sum + " = " + sum + " + " + d);
+    out().line(accumulator(i) + " = " + accumulator(i) + " + " + d + " * " + d);
+    out().line(seen(i) + " = " + seen(i) + " + " + one);
+  }
+
+  // Of the lanes of a tile, each with its first element, to the sums of each row.
+  void finish_deviations(uint32_t i) {
+    const std::string sum = accumulator(kernel_.reductions[i].deviations->sum);
+    const std::string squares = accumulator(i);
+    const std::string n = seen(i);
+    const std::string by = body_.define("tl.maximum(" + n + ", 1.0)", body_.all_axes()).text;
+    out().line(squares + " = " + squares + " - " + sum + " * " + sum + " / " + by);
+    out().line(sum + " = " + low(i) + " * " + n + " + " + sum);
+    join_deviations(i, sum, squares, n, by);
+  }
+
+  // Parts of n elements each (`by`: or 1 where there are none), with their sums and squared
+  // deviations.
+  void join_deviations(uint32_t i, const std::string& sums, const std::string& squares,
+                       const std::string& n, const std::string& by) {
+    const uint32_t sum = kernel_.reductions[i].deviations->sum;
+    const std::string function = prelude_.use("add");
+    const std::string mean = body_.define(sums + " / " + by, body_.all_axes()).text;
+    const std::string all = body_.define(reduced(sums, function), row_axes()).text;
+    const std::string count =
+        body_.define("tl.maximum(" + reduced(n, function) + ", 1.0)", row_axes()).text;
+    const std::string d = body_.define(mean + " - " + all + " / " + count, body_.all_axes()).text;
+    out().line(accumulator(i) + " = " +
+               reduced(squares + " + " + n + " * " + d + " * " + d, function));
+    out().line(accumulator(sum) + " = " + all);
+    body_.define_reduced(sum, {accumulator(sum), row_axes(), ""});
+    body_.define_reduced(i, {accumulator(i), row_axes(), ""});
+  }
+
+  void accumulate(uint32_t i, const std::string& from) {
+    const KernelReduction& r = kernel_.reductions[i];
+    if (is_of_deviations(i)) return;
+    if (r.deviations) return accumulate_deviations(i, from);
     const TileValue value = element(r);
     const std::string function = combine(r);
     const std::string mine = accumulator(i);
@@ -695,9 +772,18 @@ class KernelPrinter {
         part.text = "tl.where(" + past.text + ", " + part.text + ", " + other + ")";
       return part.text;
     };
+    std::vector<std::string> parts;
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
       const KernelReduction& r = kernel_.reductions[i];
       const std::string values = get(accumulator_dtype(r), identity_text(r));
+      parts.push_back(values);
+      if (is_of_deviations(i)) continue;
+      if (r.deviations) {
+        const std::string n = elements_of_part(past.text);
+        join_deviations(i, body_.define(parts[r.deviations->sum], body_.all_axes()).text, values, n,
+                        body_.define("tl.maximum(" + n + ", 1.0)", body_.all_axes()).text);
+        continue;
+      }
       const std::string where =
           is_pair(r) ? get(companion_dtype(r), companion_start(r)) : std::string();
       finish(i, values, where);
@@ -705,6 +791,15 @@ class KernelPrinter {
     settle_online_sums(0);
     store_outer(row_axes());
     return programs(total, rows_of_tile);
+  }
+
+  // How many elements of a row each part has seen.
+  std::string elements_of_part(const std::string& past) {
+    const std::string stretch = text(plan_.stretch);
+    std::string n = "tl.minimum(" + stretch + ", " + body_.index(count(inner_)).text + " - r * " +
+                    stretch + ").to(tl.float32)";
+    if (!past.empty()) n = "tl.where(" + past + ", " + n + ", 0.0)";
+    return body_.define(n, kColumns).text;
   }
 
   // ---- rows whose columns are summed up, too ----
@@ -878,7 +973,7 @@ auto print_in_few_passes(const Plan& plan, const Kernel& kernel, TritonPrelude& 
                          bool is_part, const Act& act) {
   KernelPrinter printer(plan, kernel, prelude, nullptr, is_part);
   if (printer.reads_rows_again()) {
-    if (const std::optional<Kernel> online = with_online_sums(kernel)) {
+    if (const std::optional<Kernel> online = with_online_sums(kernel, true)) {
       KernelPrinter fewer(plan, *online, prelude, nullptr, is_part);
       return act(fewer, *online);
     }
