@@ -5,11 +5,9 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include "graph/alias_analysis.h"
-#include "graph/bind_arguments.h"
 #include "passes/graph_rewriter.h"
 
 namespace litz {
@@ -41,6 +39,7 @@ struct SpeltOut {
   Value bias;       // added to the scores, of any shape that broadcasts; invalid: none
   Value condition;  // where it holds scores are -inf; invalid: none
   Value masked;     // the scores that either is for, whose sizes it broadcasts to
+  NodeId product;   // of queries and keys
 };
 
 // Four-dimensional operands.
@@ -56,7 +55,6 @@ class Recognizer {
       : graph_(graph), aliases_(graph), rewriter_(graph), uses_(graph, 0) {
     for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
       const Node& node = graph.node(NodeId(i));
-      names_.insert(node.name);
       for (const Argument& argument : node.arguments)
         for_each_value(argument, [&](Value value) { ++uses_[value]; });
     }
@@ -131,7 +129,25 @@ class Recognizer {
     if (!product.valid()) return std::nullopt;
     found.query = operand(*call(product));
     found.key = operand(*call(product), 1);
-    return tensor(product).sizes.back() == keys ? std::optional(found) : std::nullopt;
+    found.product = product.node;
+    if (tensor(product).sizes.back() != keys || !has_rows_of(found, tensor(result)))
+      return std::nullopt;
+    return is_read_later(found, id) ? std::optional(found) : std::nullopt;
+  }
+
+  // The steps in between keep the order of the elements, but may group them into other rows and
+  // another batch.
+  bool has_rows_of(const SpeltOut& found, const TensorMeta& result) const {
+    const Index batch = result.sizes[0];
+    return tensor(found.query).sizes[1] == result.sizes[1] &&
+           tensor(found.query).sizes[0] == batch && tensor(found.key).sizes[0] == batch &&
+           tensor(found.value).sizes[0] == batch;
+  }
+
+  // The new call reads all operands where the second product is.
+  bool is_read_later(const SpeltOut& found, NodeId id) const {
+    return !aliases_.is_written_between(found.query, found.product, id) &&
+           !aliases_.is_written_between(found.key, found.product, id);
   }
 
   // From the scores down to the product of queries and keys; what masks and scales it.
@@ -181,11 +197,12 @@ class Recognizer {
     }
     if (found.masked.valid() && !has_score_sizes(tensor(found.masked).sizes, found)) return false;
     const int64_t least = is_half(dtype) ? kLeastLength : kLeastLongLength;
-    const int64_t width = std::max(query.sizes[2].constant(), result.sizes[2].constant());
+    const int64_t width = query.sizes[2].constant();
     if (query.sizes[1].constant() < least || key.sizes[2].constant() < least || width > kMostWidth)
       return false;
     if (found.bias.valid() && !is_mask(found.bias, dtype)) return false;
     if (found.condition.valid() && !is_mask(found.condition, DType::kBool)) return false;
+    if (query.sizes[2] != result.sizes[2]) return false;
     if (!on_cuda) return true;
     const int64_t keys = key.sizes[2].constant();
     if (found.bias.valid() &&
@@ -195,8 +212,7 @@ class Recognizer {
     if (found.condition.valid() && !tensor(found.condition).sizes.back().is_constant(keys))
       return false;
     const bool is_masked = found.bias.valid() || found.condition.valid();
-    return query.sizes[2] == result.sizes[2] && width % kVector == 0 &&
-           (!is_masked || keys % kVector == 0);
+    return width % kVector == 0 && (!is_masked || keys % kVector == 0);
   }
 
   // Of three dimensions, or of four with the batch as two; rows and columns as in the product.
@@ -235,10 +251,15 @@ class Recognizer {
   // The tensor of four dimensions that the operand was made of by looking at two as one.
   std::optional<Value> before_view(Value value, bool turned) const {
     Value at = value;
-    while (is_in_order(at) && tensor(at).sizes.size() != 4) at = operand(*call(at));
-    while (is_call(at, "aten::clone") ||
-           (is_call(at, "aten::expand") && is_same_shape(at, operand(*call(at)))))
+    while (is_in_order(at) && tensor(at).sizes.size() != 4) {
+      if (aliases_.is_written(at)) return std::nullopt;
       at = operand(*call(at));
+    }
+    while (is_call(at, "aten::clone") ||
+           (is_call(at, "aten::expand") && is_same_shape(at, operand(*call(at))))) {
+      if (aliases_.is_written(at)) return std::nullopt;
+      at = operand(*call(at));
+    }
     const TensorMeta& meta = tensor(at);
     const TensorMeta& viewed = tensor(value);
     if (meta.sizes.size() != 4 || meta.sizes[2] != viewed.sizes[1] ||
@@ -342,8 +363,9 @@ class Recognizer {
       outputs.push_back(is_integer ? ValueMeta::of(graph_.context().constant(0))
                                    : ValueMeta::of(nothing(meta)));
     }
-    return {rewriter_.result().add_call(fresh_name(id), schema, std::move(arguments),
-                                        std::move(outputs), graph_.node(id).stack),
+    const Node& node = graph_.node(id);
+    return {rewriter_.result().add_call(rewriter_.fresh_name(node.name), schema,
+                                        std::move(arguments), std::move(outputs), node.stack),
             0};
   }
 
@@ -409,28 +431,13 @@ class Recognizer {
 
   Value add(NodeId id, std::string_view op, std::vector<Argument> arguments, TensorMeta meta,
             std::vector<std::pair<std::string, Argument>> keywords = {}) {
-    const OpSchema& schema = *graph_.schemas().find(op);
-    return {rewriter_.result().add_call(
-                fresh_name(id), schema,
-                bind_arguments(schema, std::move(arguments), std::move(keywords)),
-                {ValueMeta::of(std::move(meta))}, graph_.node(id).stack),
-            0};
-  }
-
-  std::string fresh_name(NodeId id) {
-    std::string name;
-    do {
-      name = graph_.node(id).name + "_attention" + std::to_string(next_name_++);
-    } while (!names_.insert(name).second);
-    return name;
+    return rewriter_.add_call(id, op, std::move(arguments), std::move(keywords), std::move(meta));
   }
 
   const Graph& graph_;
   AliasAnalysis aliases_;
   GraphRewriter rewriter_;
   ValueMap<uint32_t> uses_;
-  std::unordered_set<std::string> names_;
-  uint32_t next_name_ = 0;
 };
 
 }  // namespace
