@@ -285,16 +285,42 @@ class Recognizer {
     return as_one;
   }
 
-  // In the new graph, of sizes [batch, heads, rows, columns].
-  Value four_dimensional(NodeId id, Value value, bool turned, std::pair<Index, Index> batch) {
+  // In the new graph, of sizes [batch, heads, rows, columns], where the library's op can read it;
+  // what is turned is turned back.
+  std::optional<Value> four_dimensional(NodeId id, Value value, bool turned,
+                                        std::pair<Index, Index> batch) {
     const std::optional<Value> four = before_view(value, turned);
-    if (four && tensor(*four).sizes[0] == batch.first && tensor(*four).sizes[1] == batch.second)
-      return rewriter_.map(*four);
-    TensorMeta meta = tensor(value);
-    meta.sizes = {batch.first, batch.second, meta.sizes[1], meta.sizes[2]};
-    meta.strides = {meta.strides[0] * batch.second, meta.strides[0], meta.strides[1],
-                    meta.strides[2]};
-    return view(id, rewriter_.map(value), std::move(meta));
+    const bool as_before =
+        four && tensor(*four).sizes[0] == batch.first && tensor(*four).sizes[1] == batch.second;
+    Value made = as_before ? rewriter_.map(*four) : Value();
+    if (!as_before) {
+      TensorMeta meta = tensor(value);
+      meta.sizes = {batch.first, batch.second, meta.sizes[1], meta.sizes[2]};
+      meta.strides = {meta.strides[0] * batch.second, meta.strides[0], meta.strides[1],
+                      meta.strides[2]};
+      made = view(id, rewriter_.map(value), std::move(meta));
+    }
+    TensorMeta meta = rewriter_.result().tensor(made);
+    if (!can_be_read(meta, turned ? 2 : 3)) return std::nullopt;
+    if (turned) {
+      std::swap(meta.sizes[2], meta.sizes[3]);
+      std::swap(meta.strides[2], meta.strides[3]);
+      made = add(id, "aten::transpose.int", {made, int64_t{2}, int64_t{3}}, std::move(meta));
+    }
+    return aligned(id, made, as_before ? *four : value);
+  }
+
+  // An input of the graph is at any address that the caller likes, which products take and the
+  // kernels on a GPU do not: there it is copied. `old` is what the value is a view of.
+  Value aligned(NodeId id, Value value, Value old) {
+    TensorMeta meta = rewriter_.result().tensor(value);
+    if (!meta.device.starts_with("cuda") ||
+        graph_.node(aliases_.storage(old).node).kind != NodeKind::kInput)
+      return value;
+    meta.strides = contiguous_strides(graph_.context(), meta.sizes);
+    meta.offset = graph_.context().constant(0);
+    return add(id, "aten::clone", {value}, std::move(meta),
+               {{"memory_format", MemoryFormatArg{0}}});
   }
 
   // ---- the new calls ----
@@ -302,18 +328,11 @@ class Recognizer {
   void replace(const SpeltOut& found, NodeId id) {
     const TensorMeta& result = tensor({id, 0});
     const std::pair<Index, Index> batch = batch_of(found);
-    const Value turned = four_dimensional(id, found.key, true, batch);
-    TensorMeta key = rewriter_.result().tensor(turned);
-    if (!can_be_read(key, 2)) return;
-    std::swap(key.sizes[2], key.sizes[3]);
-    std::swap(key.strides[2], key.strides[3]);
-    const Value query = four_dimensional(id, found.query, false, batch);
-    const Value value = four_dimensional(id, found.value, false, batch);
-    for (Value operand : {query, value}) {
-      if (!can_be_read(rewriter_.result().tensor(operand), 3)) return;
-    }
-    const Value keys =
-        add(id, "aten::transpose.int", {turned, int64_t{2}, int64_t{3}}, std::move(key));
+    const std::optional<Value> keys = four_dimensional(id, found.key, true, batch);
+    if (!keys) return;
+    const std::optional<Value> query = four_dimensional(id, found.query, false, batch);
+    const std::optional<Value> value = four_dimensional(id, found.value, false, batch);
+    if (!query || !value) return;
     const Value mask = mask_of(found, id);
 
     TensorMeta laid_out = result;
@@ -322,7 +341,7 @@ class Recognizer {
     laid_out.strides = {result.sizes[1] * row, result.sizes[2], row, graph_.context().constant(1)};
     laid_out.offset = graph_.context().constant(0);
     const Value is_masked = mask.valid() ? masked_rows(id, mask) : Value();
-    Value attended = attention(found, id, {query, keys, value}, mask, laid_out);
+    Value attended = attention(found, id, {*query, *keys, *value}, mask, laid_out);
     if (is_masked.valid()) {
       // A softmax of nothing but -inf is NaN, and the library's op gives zeros.
       attended = add(id, "aten::masked_fill.Scalar",
@@ -379,7 +398,7 @@ class Recognizer {
 
   // What is added to the scores; invalid: nothing.
   Value mask_of(const SpeltOut& found, NodeId id) {
-    if (found.bias.valid()) return rewriter_.map(found.bias);
+    if (found.bias.valid()) return aligned(id, rewriter_.map(found.bias), found.bias);
     if (!found.condition.valid()) return {};
     TensorMeta meta = tensor(found.condition);
     meta.dtype = tensor({id, 0}).dtype;
