@@ -329,6 +329,15 @@ def test_gradients_are_computed_with_a_warning(monkeypatch: pytest.MonkeyPatch) 
     assert counts() == []
 
 
+def test_graphs_without_parameters_say_that_nothing_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_compiler, "_warned", set())
+    x = torch.randn(4)
+    graph = make_fx(lambda x: (x.sin(),), tracing_mode="fake")(x)
+    with pytest.warns(litz.LitzWarning, match="litz.compile_fx"):
+        compiled = litz.compile_fx(graph, [x], {"freeze": True})
+    torch.testing.assert_close(compiled([x])[0], x.sin())
+
+
 def test_parameters_of_inference_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_compiler, "_warned", set())
     with torch.inference_mode():
