@@ -188,8 +188,8 @@ void CompiledGraph::freeze(nb::object compute, std::vector<uint32_t> frozen,
   }
   if (read.size() != static_cast<size_t>(table().num_inputs))
     throw InternalError("a frozen graph has other inputs than were compiled");
-  frozen_ = std::make_unique<FrozenInputs>(door_, std::move(compute), std::move(frozen),
-                                           std::move(read), count);
+  frozen_ = std::make_unique<FrozenInputs>(door_, host_.device(), std::move(compute),
+                                           std::move(frozen), std::move(read), count);
 }
 
 // Of a tensor whose layout the library alone knows nothing but the handle is looked at.
@@ -586,7 +586,8 @@ void bind_compiled_graph(nb::module_& m) {
   m.def(
       "release_memory", [pool] { return pool()->trim(); },
       "Gives the pool's idle memory back to the system: its bytes.");
-  m.def("set_memory_limit", [pool](size_t bytes) { pool()->set_limit(bytes); }, nb::arg("bytes"));
+  m.def(
+      "set_memory_limit", [pool](size_t bytes) { pool()->set_limit(bytes); }, nb::arg("bytes"));
   // AOTAutograd's sign for callables that take a list and empty it.
   graph.attr("_boxed_call") = true;
 }

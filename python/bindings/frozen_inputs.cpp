@@ -15,9 +15,10 @@ constexpr size_t kMostSets = 64;
 
 }  // namespace
 
-FrozenInputs::FrozenInputs(TorchDoor& door, nb::object compute, std::vector<uint32_t> frozen,
-                           std::vector<Source> sources, size_t count)
+FrozenInputs::FrozenInputs(TorchDoor& door, TorchDevice device, nb::object compute,
+                           std::vector<uint32_t> frozen, std::vector<Source> sources, size_t count)
     : door_(door),
+      device_(device),
       compute_(std::move(compute)),
       frozen_(std::move(frozen)),
       sources_(std::move(sources)),
@@ -106,9 +107,21 @@ nb::object FrozenInputs::values_for(std::span<PyObject* const> given) {
     if (!is_valid(*set, given)) continue;
     const auto place = std::find(sets_.begin(), sets_.end(), set);
     if (place != sets_.end()) std::rotate(place, place + 1, sets_.end());
+    use_on_current_stream(*set);
     return set->values;
   }
   return compute(given);
+}
+
+// Their memory goes back to the stream that they were made on: it is to wait for the others.
+void FrozenInputs::use_on_current_stream(const Set& set) const {
+  const TorchApi& api = door_.environment->api;
+  void* stream = nullptr;
+  if (device_.type != api.cuda || api.cuda_stream(device_.index, &stream) != 0 ||
+      std::find(set.streams.begin(), set.streams.end(), stream) != set.streams.end())
+    return;
+  set.streams.push_back(stream);
+  if (set.streams.size() > 1) compute_.attr("record_stream")(set.values);
 }
 
 // Freeing tensors may run Python code, which is not to find the list half changed.
@@ -176,6 +189,7 @@ nb::object FrozenInputs::compute(std::span<PyObject* const> given) {
   if (!PyTuple_Check(values.ptr()) || static_cast<size_t>(PyTuple_GET_SIZE(values.ptr())) != wanted)
     throw InternalError("what was computed of frozen inputs is not as many tensors as asked for");
   set->values = values;
+  use_on_current_stream(*set);
   if (may_be_kept) sets_.push_back(std::move(set));
   return values;
 }

@@ -40,10 +40,11 @@ class FrozenInputs {
   };
 
   // `compute(tensors)` takes the inputs at positions `frozen` and returns the tuple of what is
-  // computed; `compute.may_be_kept(tensors)` says whether that may be kept. `count` is how many
-  // inputs a call brings.
-  FrozenInputs(TorchDoor& door, nanobind::object compute, std::vector<uint32_t> frozen,
-               std::vector<Source> sources, size_t count);
+  // computed; `compute.may_be_kept(tensors)` says whether that may be kept, and
+  // `compute.record_stream(values)` that the current stream uses it. `count` is how many inputs a
+  // call brings.
+  FrozenInputs(TorchDoor& door, TorchDevice device, nanobind::object compute,
+               std::vector<uint32_t> frozen, std::vector<Source> sources, size_t count);
 
   size_t count() const { return count_; }
   bool is_opaque(size_t input) const { return sources_[input].is_opaque; }
@@ -80,6 +81,7 @@ class FrozenInputs {
   struct Set {
     std::vector<Stamp> stamps;
     nanobind::object values;
+    mutable std::vector<void*> streams;  // whose calls used them; they were made on the first
   };
   using Sets = std::vector<std::shared_ptr<const Set>>;
 
@@ -96,11 +98,13 @@ class FrozenInputs {
   // By value: Python code that runs meanwhile may forget the set.
   nanobind::object values_for(std::span<PyObject* const> given);
   nanobind::object compute(std::span<PyObject* const> given);
+  void use_on_current_stream(const Set& set) const;
   void make_room(std::span<PyObject* const> given);
   template <class IsOver>
   void drop(const IsOver& is_over);
 
   TorchDoor& door_;
+  TorchDevice device_;
   nanobind::object compute_;
   std::vector<uint32_t> frozen_;
   std::vector<Source> sources_;

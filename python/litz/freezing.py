@@ -79,6 +79,12 @@ class FrozenCalls:
         )
         return False
 
+    def record_stream(self, values: Sequence[torch.Tensor]) -> None:
+        """Keeps what was computed until the current stream has used it, whenever it is dropped."""
+        for value in values:
+            if value.is_cuda:
+                value.record_stream(torch.cuda.current_stream(value.device))
+
     def warn_of_versions(self) -> None:
         self._warn(
             "what depends on frozen parameters alone is computed in every call; this PyTorch does not tell whether "
