@@ -586,8 +586,7 @@ void bind_compiled_graph(nb::module_& m) {
   m.def(
       "release_memory", [pool] { return pool()->trim(); },
       "Gives the pool's idle memory back to the system: its bytes.");
-  m.def(
-      "set_memory_limit", [pool](size_t bytes) { pool()->set_limit(bytes); }, nb::arg("bytes"));
+  m.def("set_memory_limit", [pool](size_t bytes) { pool()->set_limit(bytes); }, nb::arg("bytes"));
   // AOTAutograd's sign for callables that take a list and empty it.
   graph.attr("_boxed_call") = true;
 }
