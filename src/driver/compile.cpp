@@ -238,7 +238,7 @@ class Compilation {
   Result<CppSources> compile_triton(const Plan& plan, const CpuTarget& target,
                                     std::string* reason) {
     Result<TritonProgram> program =
-        timings_.measure("print", [&] { return print_triton_program(plan); });
+        timings_.measure("print", [&] { return print_triton_program(plan, triton_device()); });
     if (!program) {
       *reason = program.reason();
       return Unsupported{*reason};
@@ -266,6 +266,10 @@ class Compilation {
                                                artifact_options(options_, target).description);
     sources.beside.push_back({kTritonSource, program->text()});
     return sources;
+  }
+
+  TritonDevice triton_device() const {
+    return {std::max<int64_t>(paths_.device.multiprocessors, 1)};
   }
 
   static std::vector<TritonCompiler::Function> triton_functions(const TritonProgram& program) {

@@ -11,10 +11,10 @@
 namespace litz {
 namespace {
 
-constexpr int64_t kPrograms = 264;  // two of 4 warps on each multiprocessor of an H200
 constexpr int64_t kGroup = 8;       // rows of tiles that are gone through together
 constexpr int64_t kVector = 8;      // half floats of 16 bytes
 constexpr int64_t kLeastExtent = 16;
+constexpr int64_t kSharedBytes = 220 * 1024;  // of a multiprocessor
 constexpr int64_t kMostShort = int64_t{1} << 30;
 
 std::string text(int64_t value) { return std::to_string(value); }
@@ -56,13 +56,21 @@ bool has_short_offsets(KernelAnalysis& analysis, const Program& program) {
   return narrow;
 }
 
+// Programs that are at work at once: two of 4 warps on each multiprocessor, if its shared memory
+// holds what both load.
+int64_t resident_programs(const ProductTile& tile, const TritonDevice& device) {
+  const int64_t bytes = int64_t{tile.stages} * tile.factors * (tile.rows + tile.columns) * 2;
+  return device.multiprocessors * (tile.warps <= 4 && 2 * bytes <= kSharedBytes ? 2 : 1);
+}
+
 class ProductPrinter {
  public:
   ProductPrinter(const Plan& plan, const Kernel& kernel, const MatrixProduct& product,
-                 const ProductTile& tile, TritonPrelude& prelude)
+                 const ProductTile& tile, const TritonDevice& device, TritonPrelude& prelude)
       : kernel_(kernel),
         product_(product),
         tile_(tile),
+        device_(device),
         analysis_(kernel),
         arguments_(*plan.program),
         narrow_(has_short_offsets(analysis_, *plan.program)),
@@ -100,7 +108,7 @@ class ProductPrinter {
     for (const KernelStore& s : kernel_.stores) stores.push_back(&s);
     body_.set_near_functions(all_stores_are_halves(stores));
     body_.store(stores, kRows | kColumns, false);
-    const int64_t programs = std::min(kPrograms, down * across);
+    const int64_t programs = std::min(resident_programs(tile_, device_), down * across);
     body_.close_loop("for tile in tl.range(tl.program_id(0), " + text(down * across) + ", " +
                      text(programs) + ", flatten=True)");
 
@@ -174,6 +182,7 @@ class ProductPrinter {
   const Kernel& kernel_;
   const MatrixProduct product_;
   const ProductTile tile_;
+  const TritonDevice device_;
   KernelAnalysis analysis_;
   KernelArguments arguments_;
   const bool narrow_;
@@ -183,19 +192,20 @@ class ProductPrinter {
 
 }  // namespace
 
-ProductTile plan_product(const Kernel& kernel) {
+ProductTile plan_product(const Kernel& kernel, const TritonDevice& device) {
   ProductTile tile;
   const int64_t rows = kernel.outer[0].extent.constant();
   const int64_t columns = kernel.outer[1].extent.constant();
   // Enough tiles for all multiprocessors.
-  if ((rows + 127) / 128 * ((columns + 127) / 128) < kPrograms / 2) {
+  if ((rows + 127) / 128 * ((columns + 127) / 128) < device.multiprocessors) {
     tile.rows = 64;
     tile.stages = 4;
   }
   return tile;
 }
 
-std::vector<ProductTile> other_product_tiles(const ProductTile& tile) {
+std::vector<ProductTile> other_product_tiles(const Kernel& kernel, const TritonDevice& device) {
+  const ProductTile tile = plan_product(kernel, device);
   constexpr std::array<ProductTile, 6> kTiles = {{{128, 128, 64, 4, 3},
                                                   {128, 256, 64, 8, 3},
                                                   {128, 256, 64, 8, 4},
@@ -223,10 +233,10 @@ std::optional<MatrixProduct> product_kernel(const Program& program, const Kernel
 }
 
 TritonKernel print_triton_product(const Plan& plan, const Kernel& kernel, const ProductTile& tile,
-                                  TritonPrelude& prelude) {
+                                  const TritonDevice& device, TritonPrelude& prelude) {
   const std::optional<MatrixProduct> product = product_kernel(*plan.program, kernel);
   LITZ_CHECK(product, "a kernel that is no matrix product is printed as one");
-  return ProductPrinter(plan, kernel, *product, tile, prelude).print();
+  return ProductPrinter(plan, kernel, *product, tile, device, prelude).print();
 }
 
 }  // namespace litz

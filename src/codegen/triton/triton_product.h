@@ -21,13 +21,13 @@ struct ProductTile {
 };
 
 // The best for most sizes, and others that may be better for some.
-ProductTile plan_product(const Kernel& kernel);
-std::vector<ProductTile> other_product_tiles(const ProductTile& tile);
+ProductTile plan_product(const Kernel& kernel, const TritonDevice& device);
+std::vector<ProductTile> other_product_tiles(const Kernel& kernel, const TritonDevice& device);
 
 // The kernel as a product, where its matrices lie in memory row by row or column by column.
 std::optional<MatrixProduct> product_kernel(const Program& program, const Kernel& kernel);
 
 TritonKernel print_triton_product(const Plan& plan, const Kernel& kernel, const ProductTile& tile,
-                                  TritonPrelude& prelude);
+                                  const TritonDevice& device, TritonPrelude& prelude);
 
 }  // namespace litz

@@ -74,8 +74,10 @@ std::string identity_of(const Plan& plan, const std::vector<bool>& unaligned,
 
 class ProgramPrinter {
  public:
-  explicit ProgramPrinter(const Plan& plan)
-      : plan_(plan), unaligned_(unaligned_inputs(*plan.program)) {}
+  ProgramPrinter(const Plan& plan, const TritonDevice& device)
+      : plan_(plan), unaligned_(unaligned_inputs(*plan.program)) {
+    program_.device = device;
+  }
 
   TritonProgram print() {
     program_.calls.resize(plan_.kernels.size());
@@ -89,7 +91,8 @@ class ProgramPrinter {
  private:
   void add_one(KernelId id) {
     const Kernel& kernel = plan_.kernels[id];
-    add(id, id, print_triton_kernel(plan_, kernel, program_.prelude), comment(kernel));
+    add(id, id, print_triton_kernel(plan_, kernel, program_.device, program_.prelude),
+        comment(kernel));
   }
 
   std::optional<CombinedPart> print_part(KernelId id) {
@@ -126,12 +129,12 @@ class ProgramPrinter {
 
 }  // namespace
 
-Result<TritonProgram> print_triton_program(const Plan& plan) {
+Result<TritonProgram> print_triton_program(const Plan& plan, const TritonDevice& device) {
   for (const Kernel& kernel : plan.kernels) {
     if (std::string reason = triton_refusal(*plan.program, kernel); !reason.empty())
       return Unsupported{std::move(reason)};
   }
-  return ProgramPrinter(plan).print();
+  return ProgramPrinter(plan, device).print();
 }
 
 TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& program,
@@ -142,7 +145,8 @@ TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& prog
     const TritonProgram::Kernel& kernel = program.kernels[number];
     size_t next = 0;
     for (TritonKernel& printed :
-         print_triton_variants(plan, plan.kernels[kernel.kernel], variants.program.prelude)) {
+         print_triton_variants(plan, plan.kernels[kernel.kernel], program.device,
+                               variants.program.prelude)) {
       add_kernel(plan, unaligned, kernel.kernel, kernel.name + "_" + std::to_string(next++),
                  comment(plan.kernels[kernel.kernel]), std::move(printed), variants.program);
       variants.of.push_back(number);
