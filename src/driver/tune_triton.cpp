@@ -130,16 +130,23 @@ class Tuner {
         better.emplace_back(kernel, *variant);
     }
     for (const auto& [kernel, variant] : better) {
-      const size_t first = variants.program.kernels[variant].first;
-      const size_t count = program_.kernels[kernel].printed.functions.size();
-      std::copy_n(images->begin() + static_cast<std::ptrdiff_t>(first), count,
-                  images_.begin() + static_cast<std::ptrdiff_t>(program_.kernels[kernel].first));
+      replace_images(program_.kernels[kernel], variants.program.kernels[variant], *images);
       replace_kernel(program_, kernel, variants.program, variant);
     }
     return finish();
   }
 
  private:
+  void replace_images(const TritonProgram::Kernel& kernel, const TritonProgram::Kernel& variant,
+                      const std::vector<TritonImage>& others) {
+    const auto own = images_.begin() + static_cast<std::ptrdiff_t>(kernel.first);
+    const auto other = others.begin() + static_cast<std::ptrdiff_t>(variant.first);
+    const auto count = [](const TritonProgram::Kernel& k) {
+      return static_cast<std::ptrdiff_t>(k.printed.functions.size());
+    };
+    images_.insert(images_.erase(own, own + count(kernel)), other, other + count(variant));
+  }
+
   Tuned finish() { return {std::move(log_), has_time()}; }
   bool has_time() const { return used_ < tools_.seconds; }
 

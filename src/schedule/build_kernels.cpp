@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "schedule/matrix_product.h"
 #include "support/error.h"
 #include "symbolic/loops.h"
 
@@ -60,7 +62,12 @@ class KernelBuilder {
     return 1;
   }
 
-  void set_product() { kernel_.is_product = true; }
+  void set_product(const Operation& operation, const LoopMapping& mapping) {
+    kernel_.is_product = true;
+    const std::optional<MatrixProduct> product = matrix_product(operation);
+    if (product)
+      operands_ = {rewrite(product->left, mapping), rewrite(product->right, mapping)};
+  }
 
   uint32_t add_reduction(KernelReduction reduction) {
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
@@ -150,7 +157,9 @@ class KernelBuilder {
 
   void simplify() {
     IndexContext& context = program_.indices();
-    std::vector<Index> expressions = all_indices();
+    // A product's loops are those of its operands, whatever is stored behind it.
+    const bool is_product = operands_.size() == 2 && kernel_.reductions.size() == 1;
+    std::vector<Index> expressions = is_product ? collect_indices(operands_) : all_indices();
     std::vector<Index> variables = outer_;
     variables.insert(variables.end(), inner_.begin(), inner_.end());
     std::vector<size_t> boundaries = {outer_.size()};
@@ -162,8 +171,11 @@ class KernelBuilder {
       std::vector<size_t> new_boundaries;
       LoopRewrite rewrite =
           simplify_loops(context, variables, boundaries, expressions, &new_boundaries);
-      if (round == 0 && !kernel_.sequential)
+      if (round == 0 && is_product) {
+        sort_by_side(context, rewrite, new_boundaries[0]);
+      } else if (round == 0 && !kernel_.sequential) {
         sort_by_stride(context, rewrite, new_boundaries[0], expressions);
+      }
       Substitution substitution = as_substitution(rewrite.replacements);
       for (auto& [variable, value] : total) value = substitution.apply(value);
       for (Index& e : expressions) e = substitution.apply(e);
@@ -224,6 +236,11 @@ class KernelBuilder {
     insertion_sort(order, 0, boundary, by_stride);
     // A scan goes through its inner loops in order.
     if (!runs_in_order()) insertion_sort(order, boundary, order.size(), by_stride);
+    reorder(context, rewrite, order);
+  }
+
+  static void reorder(IndexContext& context, LoopRewrite& rewrite,
+                      const std::vector<size_t>& order) {
     std::vector<Index> renumbered(order.size());
     Substitution renumber;
     for (size_t i = 0; i < order.size(); ++i) {
@@ -233,6 +250,29 @@ class KernelBuilder {
     }
     for (auto& [variable, value] : rewrite.replacements) value = renumber.apply(value);
     rewrite.variables = std::move(renumbered);
+  }
+
+  // Orders the outer loops of a product: those along which both operands vary, then the left one's,
+  // then the right one's, each by stride. What was one loop becomes one again.
+  void sort_by_side(IndexContext& context, LoopRewrite& rewrite, size_t boundary) const {
+    Substitution substitution = as_substitution(rewrite.replacements);
+    std::vector<Index> sides;
+    for (Expr operand : operands_) sides.push_back(substitution.apply(operand.coordinates()[0]));
+    std::vector<std::pair<int, int64_t>> keys;
+    for (size_t i = 0; i < boundary; ++i) {
+      const Index v = rewrite.variables[i];
+      const bool in_left = sides[0].depends_on(v);
+      const bool in_right = sides[1].depends_on(v);
+      const int group = in_left == in_right ? 0 : in_left ? 1 : 2;
+      const auto linear = linear_in(sides[in_left ? 0 : 1], v);
+      const bool is_known = linear && linear->stride.is_constant();
+      keys.emplace_back(group, is_known ? -linear->stride.constant() : 0);
+    }
+    std::vector<size_t> order(rewrite.variables.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(boundary),
+                     [&](size_t a, size_t b) { return keys[a] < keys[b]; });
+    reorder(context, rewrite, order);
   }
 
   // Stable for a comparison that is only partial.
@@ -255,6 +295,7 @@ class KernelBuilder {
   std::vector<Index> outer_;
   std::vector<Index> inner_;
   Kernel kernel_;
+  std::vector<Expr> operands_;  // of a matrix product: the loads of its left and its right one
   std::unordered_map<uint32_t, Expr> values_;  // by buffer
   std::unordered_map<Expr, uint32_t> stages_;
   std::unordered_set<uint32_t> named_;  // absorbed operations among the origins
@@ -307,7 +348,7 @@ Kernel build_loops(const Program& program, const FusionGroup& group,
         reduction.value = builder.exprs().cast(reduction.value, DType::kUInt8);
     }
     const DType dtype = result_dtype(op.kind, op.value.dtype());
-    if (op.is_product) builder.set_product();
+    if (op.is_product) builder.set_product(operation, member.mapping);
     const uint32_t number = builder.add_reduction(std::move(reduction));
     finish(op.output, op.loops, builder.exprs().reduced(number, dtype), false);
   }

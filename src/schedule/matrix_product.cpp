@@ -41,14 +41,15 @@ std::optional<MatrixProduct> product_of(Expr value, Index m, Index n, Index k) {
 std::optional<MatrixProduct> matrix_product(const Operation& operation) {
   const auto* op = std::get_if<Reduction>(&operation.v);
   if (op == nullptr || !op->is_product || op->kind != ReductionKind::kSum ||
-      op->loops.variables.size() != 2 || op->reduction.variables.size() != 1)
+      op->loops.variables.size() < 2 || op->reduction.variables.size() != 1)
     return std::nullopt;
-  return product_of(op->value, op->loops.variables[0], op->loops.variables[1],
+  const size_t m = op->loops.variables.size() - 2;
+  return product_of(op->value, op->loops.variables[m], op->loops.variables[m + 1],
                     op->reduction.variables[0]);
 }
 
 std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
-  if (!kernel.is_product || kernel.reductions.size() != 1 || kernel.outer.size() != 2 ||
+  if (!kernel.is_product || kernel.reductions.size() != 1 || kernel.outer.size() < 2 ||
       kernel.inner.size() != 1)
     return std::nullopt;
   const KernelReduction& r = kernel.reductions[0];
@@ -56,7 +57,8 @@ std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
                                        [](const KernelStore& s) { return !s.inner; });
   if (r.kind != ReductionKind::kSum || r.running || r.over_outer || !only_behind)
     return std::nullopt;
-  return product_of(r.value, kernel.outer[0].variable, kernel.outer[1].variable,
+  const size_t m = kernel.outer.size() - 2;
+  return product_of(r.value, kernel.outer[m].variable, kernel.outer[m + 1].variable,
                     kernel.inner[0].variable);
 }
 

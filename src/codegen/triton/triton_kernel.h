@@ -62,8 +62,8 @@ std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& ke
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, const TritonDevice& device,
                                  TritonPrelude& prelude);
 
-// The same kernel with other tiles, which may be faster on some device. Arguments and functions are
-// the same, numbers of programs and partial results differ.
+// The same kernel with other tiles, which may be faster on some device. Buffers and symbols are the
+// same; functions, numbers of programs and partial results differ.
 std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
                                                 const TritonDevice& device,
                                                 TritonPrelude& prelude);

@@ -158,9 +158,18 @@ TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& prog
 void replace_kernel(TritonProgram& program, size_t kernel, const TritonProgram& others,
                     size_t other) {
   const size_t first = program.kernels[kernel].first;
+  const size_t before = program.kernels[kernel].printed.functions.size();
   const TritonProgram::Kernel& chosen = others.kernels[other];
-  for (size_t i = 0; i < chosen.printed.functions.size(); ++i)
-    program.functions[first + i] = others.functions[chosen.first + i];
+  const size_t after = chosen.printed.functions.size();
+  const auto at = [](const std::vector<TritonProgram::Function>& functions, size_t i) {
+    return functions.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  program.functions.erase(at(program.functions, first), at(program.functions, first + before));
+  program.functions.insert(at(program.functions, first), at(others.functions, chosen.first),
+                           at(others.functions, chosen.first + after));
+  for (TritonProgram::Kernel& other_kernel : program.kernels) {
+    if (other_kernel.first > first) other_kernel.first += after - before;
+  }
   program.kernels[kernel] = chosen;
   program.kernels[kernel].first = first;
   program.prelude.add(others.prelude);
