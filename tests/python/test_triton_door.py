@@ -99,7 +99,7 @@ def test_a_product_of_half_floats_is_one_kernel_with_what_reads_it(with_cuda):
     result, _ = compile_for_device(scaled_linear, "cuda:0", **options)
     assert result.warnings == ()
     assert not result.info["library_calls"]
-    for fewer in ({"matrix_products": False}, {"gpu_dialect": "cuda"}):
+    for fewer in ({"matrix_products": "off"}, {"gpu_dialect": "cuda"}):
         result, _ = compile_for_device(scaled_linear, "cuda:0", **options, **fewer)
         assert [call["op"] for call in result.info["library_calls"]] == ["aten::mm"]
     # An error function for each element is more than such a kernel has threads to spare for.
