@@ -8,12 +8,14 @@
 namespace litz {
 namespace {
 
-constexpr int64_t kSharedBytes = 220 * 1024;  // of a multiprocessor
+constexpr int64_t kSharedBytes = 228 * 1024;  // of a multiprocessor
+constexpr int64_t kReservedBytes = 1024;      // of it, for each program
 constexpr int64_t kSmallTile = 64 * 64;
 constexpr int64_t kLeastSplitFactors = 1024;   // of a product that is split
 constexpr int64_t kLeastPartFactors = 256;     // of each part
 constexpr int64_t kMostPartials = 256;         // of one element
 constexpr int64_t kMostElements = 1 << 28;     // of partial sums
+constexpr int kSplitStages = 3;
 constexpr int kLeastRows = 16;                 // of an operand of tl.dot
 
 struct Extents {
@@ -45,7 +47,8 @@ int whole_parts(const Extents& e, const ProductTile& tile, int64_t parts) {
 
 // Where few tiles would leave multiprocessors idle, several programs share the factors of a tile,
 // unless their partial sums are more memory than the operands.
-int plan_splits(const Extents& e, const ProductTile& tile, const TritonDevice& device) {
+int plan_splits(const Extents& e, ProductTile tile, const TritonDevice& device) {
+  tile.splits = 2;
   const int64_t tiles = tiles_of(e, tile);
   if (2 * tiles > device.multiprocessors || e.factors < kLeastSplitFactors) return 1;
   const int64_t elements = e.batches * e.rows * e.columns;
@@ -56,6 +59,19 @@ int plan_splits(const Extents& e, const ProductTile& tile, const TritonDevice& d
   return parts < 2 ? 1 : whole_parts(e, tile, parts);
 }
 
+// The tile with as many parts as there should be, and so few stages that more programs are at work.
+ProductTile with_splits(const Extents& e, ProductTile tile, const TritonDevice& device) {
+  tile.splits = plan_splits(e, tile, device);
+  if (tile.splits == 1 || tile.stages <= kSplitStages) return tile;
+  ProductTile lean = tile;
+  lean.stages = kSplitStages;
+  if (resident_programs(lean, device) > resident_programs(tile, device)) {
+    lean.splits = plan_splits(e, lean, device);
+    return lean;
+  }
+  return tile;
+}
+
 }  // namespace
 
 int64_t stretch_of(int64_t factors, int splits, int step) {
@@ -63,7 +79,10 @@ int64_t stretch_of(int64_t factors, int splits, int step) {
 }
 
 int64_t resident_programs(const ProductTile& tile, const TritonDevice& device) {
-  const int64_t bytes = int64_t{tile.stages} * tile.factors * (tile.rows + tile.columns) * 2;
+  // On its way to memory a result passes through shared memory, sums in float32, halves in parts.
+  const int64_t operands = int64_t{tile.stages} * tile.factors * (tile.rows + tile.columns) * 2;
+  const int64_t results = int64_t{tile.rows} * tile.columns * (tile.splits > 1 ? 4 : 1);
+  const int64_t bytes = operands + results + kReservedBytes;
   const int64_t most = tile.warps > 4                            ? 1
                        : tile.rows * tile.columns <= kSmallTile ? 4
                                                                  : 2;
@@ -84,8 +103,7 @@ ProductTile plan_product(const Kernel& kernel, const TritonDevice& device) {
     tile.factors = 128;
   }
   tile.factors = std::min(tile.factors, power_of_two(e.factors));
-  tile.splits = plan_splits(e, tile, device);
-  return tile;
+  return with_splits(e, tile, device);
 }
 
 std::vector<ProductTile> other_product_tiles(const Kernel& kernel, const TritonDevice& device) {
@@ -116,8 +134,7 @@ std::vector<ProductTile> other_product_tiles(const Kernel& kernel, const TritonD
     if (tile.rows == 64 && tile.columns == 64 && 2 * tiles_of(e, planned) > device.multiprocessors &&
         e.columns > 64)
       continue;
-    tile.splits = plan_splits(e, tile, device);
-    add(tile);
+    add(with_splits(e, tile, device));
   }
   if (planned.splits > 1) {
     for (const int64_t parts : {planned.splits / 2, planned.splits * 2}) {
