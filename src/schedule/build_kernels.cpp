@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -172,7 +171,9 @@ class KernelBuilder {
       LoopRewrite rewrite =
           simplify_loops(context, variables, boundaries, expressions, &new_boundaries);
       if (round == 0 && is_product) {
-        sort_by_side(context, rewrite, new_boundaries[0]);
+        std::vector<Index> sides;
+        for (Expr operand : operands_) sides.push_back(operand.coordinates()[0]);
+        order_product_loops(context, rewrite, new_boundaries[0], sides);
       } else if (round == 0 && !kernel_.sequential) {
         sort_by_stride(context, rewrite, new_boundaries[0], expressions);
       }
@@ -236,43 +237,7 @@ class KernelBuilder {
     insertion_sort(order, 0, boundary, by_stride);
     // A scan goes through its inner loops in order.
     if (!runs_in_order()) insertion_sort(order, boundary, order.size(), by_stride);
-    reorder(context, rewrite, order);
-  }
-
-  static void reorder(IndexContext& context, LoopRewrite& rewrite,
-                      const std::vector<size_t>& order) {
-    std::vector<Index> renumbered(order.size());
-    Substitution renumber;
-    for (size_t i = 0; i < order.size(); ++i) {
-      const Index old = rewrite.variables[order[i]];
-      renumbered[i] = context.variable(static_cast<uint32_t>(i), old.extent());
-      renumber.set(old, renumbered[i]);
-    }
-    for (auto& [variable, value] : rewrite.replacements) value = renumber.apply(value);
-    rewrite.variables = std::move(renumbered);
-  }
-
-  // Orders the outer loops of a product: those along which both operands vary, then the left one's,
-  // then the right one's, each by stride. What was one loop becomes one again.
-  void sort_by_side(IndexContext& context, LoopRewrite& rewrite, size_t boundary) const {
-    Substitution substitution = as_substitution(rewrite.replacements);
-    std::vector<Index> sides;
-    for (Expr operand : operands_) sides.push_back(substitution.apply(operand.coordinates()[0]));
-    std::vector<std::pair<int, int64_t>> keys;
-    for (size_t i = 0; i < boundary; ++i) {
-      const Index v = rewrite.variables[i];
-      const bool in_left = sides[0].depends_on(v);
-      const bool in_right = sides[1].depends_on(v);
-      const int group = in_left == in_right ? 0 : in_left ? 1 : 2;
-      const auto linear = linear_in(sides[in_left ? 0 : 1], v);
-      const bool is_known = linear && linear->stride.is_constant();
-      keys.emplace_back(group, is_known ? -linear->stride.constant() : 0);
-    }
-    std::vector<size_t> order(rewrite.variables.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(boundary),
-                     [&](size_t a, size_t b) { return keys[a] < keys[b]; });
-    reorder(context, rewrite, order);
+    reorder_loops(context, rewrite, order);
   }
 
   // Stable for a comparison that is only partial.

@@ -245,6 +245,20 @@ LARGE = {
         lambda x, y, b: (
             (x.double() @ y.double() + b.double()).to(x.dtype).view(2, 3, 40, 64).permute(0, 2, 1, 3).relu(),),
     ),
+    "products of copies": (
+        """graph(%q: f16[2, 40, 3, 64] device(cuda:0), %k: f16[2, 48, 1, 64] device(cuda:0)) {
+  %t: f16[2, 3, 40, 64]{7680, 64, 192, 1} device(cuda:0) = aten::permute(%q, [0, 2, 1, 3])
+  %c: f16[2, 3, 40, 64] device(cuda:0) = aten::clone(%t, memory_format=memory_format(contiguous))
+  %x: f16[6, 40, 64] device(cuda:0) = aten::view(%c, [6, 40, 64])
+  %u: f16[2, 1, 64, 48]{3072, 64, 1, 64} device(cuda:0) = aten::permute(%k, [0, 2, 3, 1])
+  %e: f16[2, 3, 64, 48]{3072, 0, 1, 64} device(cuda:0) = aten::expand(%u, [2, 3, 64, 48])
+  %d: f16[2, 3, 64, 48] device(cuda:0) = aten::clone(%e, memory_format=memory_format(contiguous))
+  %y: f16[6, 64, 48] device(cuda:0) = aten::view(%d, [6, 64, 48])
+  %p: f16[6, 40, 48] device(cuda:0) = aten::bmm(%x, %y)
+  return (%p)
+}""",
+        lambda q, k: ((q.double().transpose(1, 2) @ k.double().permute(0, 2, 3, 1)).to(q.dtype).view(6, 40, 48),),
+    ),
     "product of many factors": (
         """graph(%x: f16[4096, 48] device(cuda:0), %w: f16[4096, 80] device(cuda:0), %b: f16[80] device(cuda:0)) {
   %t: f16[48, 4096]{1, 48} device(cuda:0) = aten::t(%x)
@@ -387,7 +401,7 @@ def rows_and_columns(x):
 
 # Of these every one has kernels that sum up columns on the way through the rows.
 # How many launches these take.
-LAUNCHES = {"kernels of one launch": 3, "optimizer": 1}
+LAUNCHES = {"products of copies": 1, "kernels of one launch": 3, "optimizer": 1}
 SUMS_COLUMNS = [name for name in LARGE if "gradients" in name or "columns come" in name]
 
 

@@ -125,6 +125,7 @@ def test_all_products_can_be_kernels(with_cuda, function, sizes):
     options = {"sizes": sizes, "dtype": torch.bfloat16, "verify": True}
     result, _ = compile_for_device(function, "cuda:0", **options, matrix_products="on")
     assert (result.warnings, result.info["library_calls"]) == ((), [])
+    assert len(result.info["kernels"]) == 1
     assert result.info["dialect"] == "triton"
     result, _ = compile_for_device(function, "cuda:0", **options)
     assert len(result.info["library_calls"]) == 1

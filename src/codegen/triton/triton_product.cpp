@@ -12,9 +12,7 @@ namespace litz {
 namespace {
 
 constexpr int64_t kGroup = 8;   // rows of tiles that are gone through together
-constexpr int64_t kVector = 8;  // half floats of 16 bytes
 constexpr int64_t kLeastExtent = 16;
-constexpr size_t kMostBatchLoops = 3;  // of a descriptor, which has five dimensions
 constexpr int64_t kMostShort = int64_t{1} << 30;
 constexpr int64_t kMostTiles = int64_t{1} << 30;
 
@@ -26,60 +24,23 @@ std::string list(const std::vector<std::string>& items) {
   return "[" + all + "]";
 }
 
-// Matrices in memory: element [batch..., outer, k] lies at
-// offset + batch_strides * batch + outer_stride * outer + k_stride * k.
-struct Layout {
-  struct Batch {
-    size_t loop = 0;  // an outer one
-    int64_t stride = 0;
-  };
-  std::vector<Batch> batches;  // along which it varies
-  int64_t offset = 0;
-  int64_t outer_stride = 0;
-  int64_t k_stride = 0;
-};
-
 // `side`: 0 of the left operand, 1 of the right one.
 size_t loop_of(const Kernel& kernel, size_t side) { return kernel.outer.size() - 2 + side; }
 
-std::optional<Layout> layout_of(const Kernel& kernel, Expr load, size_t side) {
-  Layout layout;
-  Index rest = load.coordinates()[0];
-  // Takes the loop's stride off the rest; nothing where it is no constant.
-  const auto take = [&](Index variable) -> std::optional<int64_t> {
-    const auto linear = linear_in(rest, variable);
-    if (!linear || !linear->stride.is_constant()) return std::nullopt;
-    rest = linear->rest;
-    return linear->stride.constant();
-  };
-  for (size_t loop = 0; loop + 2 < kernel.outer.size(); ++loop) {
-    const std::optional<int64_t> stride = take(kernel.outer[loop].variable);
-    if (!stride) return std::nullopt;
-    if (*stride != 0) layout.batches.push_back({loop, *stride});
-  }
-  const std::optional<int64_t> outer = take(kernel.outer[loop_of(kernel, side)].variable);
-  const std::optional<int64_t> k = take(kernel.inner[0].variable);
-  if (!outer || !k || !rest.is_constant()) return std::nullopt;
-  layout.offset = rest.constant();
-  layout.outer_stride = *outer;
-  layout.k_stride = *k;
-  return layout;
+std::optional<OperandLayout> layout_of(const Kernel& kernel, Expr load, size_t side) {
+  std::vector<Index> batches;
+  for (size_t loop = 0; loop + 2 < kernel.outer.size(); ++loop)
+    batches.push_back(kernel.outer[loop].variable);
+  return operand_layout(load.coordinates()[0], batches,
+                        kernel.outer[loop_of(kernel, side)].variable, kernel.inner[0].variable);
 }
 
-// Descriptors want vectors of 16 bytes.
+// Inputs that the graph writes to begin anywhere.
 bool is_printable(const Program& program, const Kernel& kernel, Expr load, size_t side) {
-  const std::optional<Layout> layout = layout_of(kernel, load, side);
-  // Inputs that the graph writes to begin anywhere.
-  if (!layout || layout->batches.size() > kMostBatchLoops ||
-      (program.buffer(load.buffer()).kind == BufferKind::kInput &&
-       unaligned_inputs(program)[load.buffer().value]))
-    return false;
-  const auto is_whole = [](int64_t elements) { return elements > 0 && elements % kVector == 0; };
-  return layout->offset % kVector == 0 &&
-         std::all_of(layout->batches.begin(), layout->batches.end(),
-                     [&](const Layout::Batch& batch) { return is_whole(batch.stride); }) &&
-         (layout->k_stride == 1 ? is_whole(layout->outer_stride)
-                                : layout->outer_stride == 1 && is_whole(layout->k_stride));
+  const std::optional<OperandLayout> layout = layout_of(kernel, load, side);
+  return layout && has_tiles(*layout) &&
+         (program.buffer(load.buffer()).kind != BufferKind::kInput ||
+          !unaligned_inputs(program)[load.buffer().value]);
 }
 
 // Positions in the result are no more than offsets in what is stored.
@@ -230,17 +191,17 @@ class ProductPrinter {
   }
   static std::string batch(size_t loop) { return "batch" + text(static_cast<int64_t>(loop)); }
 
-  Layout layout(size_t side) const {
+  OperandLayout layout(size_t side) const {
     return *layout_of(kernel_, side == 0 ? product_.left : product_.right, side);
   }
 
   // Declares the descriptor of an operand.
   void describe(const std::string& name, size_t side) {
-    const Layout m = layout(side);
+    const OperandLayout m = layout(side);
     std::vector<std::string> sizes;
     std::vector<std::string> strides;
     std::vector<std::string> block;
-    for (const Layout::Batch& b : m.batches) {
+    for (const OperandLayout::Batch& b : m.batches) {
       sizes.push_back(text(extent(kernel_.outer[b.loop])));
       strides.push_back(text(b.stride));
       block.emplace_back("1");
@@ -268,10 +229,10 @@ class ProductPrinter {
   // [rows, factors] of the left operand or [factors, columns] of the right one.
   std::string loaded(const std::string& name, size_t side, const std::string& at,
                      const std::string& step) const {
-    const Layout m = layout(side);
+    const OperandLayout m = layout(side);
     const bool along_k = m.k_stride == 1;
     std::vector<std::string> position;
-    for (const Layout::Batch& b : m.batches) position.push_back(batch(b.loop));
+    for (const OperandLayout::Batch& b : m.batches) position.push_back(batch(b.loop));
     position.push_back(along_k ? at : step);
     position.push_back(along_k ? step : at);
     std::string block = name + ".load(" + list(position) + ")";
