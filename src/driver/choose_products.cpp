@@ -15,9 +15,9 @@
 namespace litz {
 namespace {
 
-constexpr size_t kMostProducts = 12;    // that are measured
-constexpr double kLeastShare = 0.01;    // of all products' arithmetic that one has
-constexpr double kNotableGain = 0.97;   // of the library's time: more than noise
+constexpr size_t kMostProducts = 12;   // that are measured
+constexpr double kLeastShare = 0.01;   // of all products' arithmetic that one has
+constexpr double kNotableGain = 0.97;  // of the library's time: more than noise
 
 // One plan, and its steps by what tells apart those that take different time.
 struct Side {
@@ -163,9 +163,9 @@ class Chooser {
     const bool is_kernel = product.is_kernel ? kernel < library : kernel < library * kNotableGain;
     chosen_.choices[product.key] = is_kernel;
     chosen_.measured.push_back({product.key, count, is_kernel, kernel, library});
-    chosen_.log += fmt::format("{} ({} times): kernel {:.2f} us, library {:.2f} us: {}\n",
-                               product.key, count, kernel * 1e6, library * 1e6,
-                               is_kernel ? "kernel" : "library");
+    chosen_.log +=
+        fmt::format("{} ({} times): kernel {:.2f} us, library {:.2f} us: {}\n", product.key, count,
+                    kernel * 1e6, library * 1e6, is_kernel ? "kernel" : "library");
   }
 
   // Of what `side` has more than `other`.

@@ -325,11 +325,9 @@ class Compilation {
                            schedule_options(options_, KernelDialect::kTriton, gpu_)),
           std::move(lowered.products)};
     };
-    Result<ChosenProducts> chosen =
-        choose_products({plan, [this](const std::string& call) {
-                           return paths_.time_library_call(call);
-                         }},
-                        tuning_tools(*driver, options_.autotune_seconds), triton_device());
+    Result<ChosenProducts> chosen = choose_products(
+        {plan, [this](const std::string& call) { return paths_.time_library_call(call); }},
+        tuning_tools(*driver, options_.autotune_seconds), triton_device());
     if (trace_.enabled()) trace_.write("products.txt", chosen ? chosen->log : chosen.reason());
     if (chosen) products_ = std::move(*chosen);
     is_untuned_ = !chosen || !chosen->is_finished;

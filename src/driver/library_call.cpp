@@ -29,9 +29,8 @@ std::optional<Json> describe(const ExternArgument& argument) {
   const std::optional<Json> sizes = numbers(view->sizes);
   const std::optional<Json> strides = numbers(view->strides);
   if (!sizes || !strides) return std::nullopt;
-  return Json{{"dtype", std::string(to_string(view->dtype))},
-              {"sizes", *sizes},
-              {"strides", *strides}};
+  return Json{
+      {"dtype", std::string(to_string(view->dtype))}, {"sizes", *sizes}, {"strides", *strides}};
 }
 
 }  // namespace

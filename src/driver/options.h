@@ -71,8 +71,8 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(autotune_seconds, double, 30.0, false, "LITZ_AUTOTUNE_SECONDS", between(0, 1e6),              \
     "seconds that measuring the kernels of a graph may take, without compiling them")             \
   X(matrix_products, std::string, "auto", true, "LITZ_MATRIX_PRODUCTS", kAny,                     \
-    "let Triton kernels compute products of half floats, with what reads them: off, on, or auto, " \
-    "which is where that pays, by a model or, with autotune, by measuring both")                  \
+    "let Triton kernels compute products of half floats, with what reads them: off, on, or "      \
+    "auto, which is where that pays: by a model, with autotune by measuring")                     \
   X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                 \
     "let Triton kernels compute attention of half floats: off, on, or auto, which is where the "  \
     "library has no fast kernel for its mask")                                                    \

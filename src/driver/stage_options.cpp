@@ -91,8 +91,7 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
     schedule.column_sums =
         dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
   }
-  schedule.matrix_products =
-      product_kernels(options, dialect, device) != ProductKernels::kOff;
+  schedule.matrix_products = product_kernels(options, dialect, device) != ProductKernels::kOff;
   return schedule;
 }
 

@@ -34,7 +34,7 @@ struct LoweringNote {
 
 // A matrix product that may be a kernel of the dialect's own.
 struct ProductNote {
-  std::string key;   // what it is and what reads it: those of one key are alike
+  std::string key;  // what it is and what reads it: those of one key are alike
   std::string node;
   double operations = 0;
   bool is_kernel = false;  // else the library's call

@@ -86,7 +86,8 @@ class LoweringContext {
   BufferId add_library_call(NodeId id, std::string_view op, std::string_view schema,
                             std::vector<ExternArgument> arguments, const TensorMeta& meta);
   // ---- product_kernels.cpp ----
-  // Lowers the product to a kernel, where that can be and what was measured, else the model, says so.
+  // Lowers the product to a kernel, where that can be and what was measured, else the model, says
+  // so.
   bool compute_product(NodeId id, bool by_model);
   bool can_be_kernel(const TensorValue& left, const TensorValue& right) const;
   bool pays_as_kernel(Value value, const TensorValue& left, const TensorValue& right) const;

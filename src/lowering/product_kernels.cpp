@@ -1,10 +1,10 @@
 // Which matrix products of half floats are kernels of the dialect's own.
 //
 // What reads a product is part of its kernel, so that neither writes nor reads the product. By
-// itself cuBLAS is about as fast or faster. The model takes a kernel where what reads the product is
-// a kernel of elements and few factors are summed up: then writing and reading the product is much
-// of the time. On an H200 that is 1.1 to 1.3 times as fast with 768 factors, and cuBLAS alone is
-// faster with 3072, or where what reads it computes much. Of others a measurement may decide
+// itself cuBLAS is about as fast or faster. The model takes a kernel where what reads the product
+// is a kernel of elements and few factors are summed up: then writing and reading the product is
+// much of the time. On an H200 that is 1.1 to 1.3 times as fast with 768 factors, and cuBLAS alone
+// is faster with 3072, or where what reads it computes much. Of others a measurement may decide
 // (driver/choose_products.h).
 #include <algorithm>
 #include <array>
@@ -161,7 +161,7 @@ bool LoweringContext::compute_product(NodeId id, bool by_model) {
   const bool is_decided =
       chosen != options_.product_choices.end() || options_.matrix_products == ProductKernels::kOn;
   note.is_kernel = chosen != options_.product_choices.end() ? chosen->second
-                   : is_decided                            ? true
+                   : is_decided                             ? true
                                 : by_model && pays_as_kernel({id, 0}, left, right);
   if (note.is_kernel) set_product(call, left, right, true);
   return note.is_kernel;

@@ -64,8 +64,7 @@ class KernelBuilder {
   void set_product(const Operation& operation, const LoopMapping& mapping) {
     kernel_.is_product = true;
     const std::optional<MatrixProduct> product = matrix_product(operation);
-    if (product)
-      operands_ = {rewrite(product->left, mapping), rewrite(product->right, mapping)};
+    if (product) operands_ = {rewrite(product->left, mapping), rewrite(product->right, mapping)};
   }
 
   uint32_t add_reduction(KernelReduction reduction) {

@@ -130,8 +130,8 @@ bool has_tiles(const Program& program, const Operation& operation) {
     // Neither operand varies along the other one's loop.
     if (sides[side].depends_on(variables[batches + 1 - side])) return false;
     const std::optional<OperandLayout> layout =
-        operand_layout(sides[side], std::span(variables).first(batches),
-                       variables[batches + side], variables.back());
+        operand_layout(sides[side], std::span(variables).first(batches), variables[batches + side],
+                       variables.back());
     if (!layout || !has_tiles(*layout)) return false;
   }
   return true;

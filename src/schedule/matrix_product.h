@@ -1,5 +1,6 @@
-// Matrix products among reductions: the sum over k of a[..., m, k] * b[..., k, n], of half floats in
-// float32, which lowering has marked as such. (A sum that a user has written so stays what it is.)
+// Matrix products among reductions: the sum over k of a[..., m, k] * b[..., k, n], of half floats
+// in float32, which lowering has marked as such. (A sum that a user has written so stays what it
+// is.)
 //
 // Where the dialect has a kernel for them (codegen/triton/triton_product.h), the scheduler keeps a
 // product as it is: nothing is computed inside its loops, and what reads its elements may join its
@@ -42,17 +43,17 @@ struct OperandLayout {
 std::optional<OperandLayout> operand_layout(Index at, std::span<const Index> batches, Index outer,
                                             Index k);
 
-// Whether hardware loads tiles of it: rows, columns or matrices at multiples of 16 bytes, in no more
-// than five dimensions.
+// Whether hardware loads tiles of it: rows, columns or matrices at multiples of 16 bytes, in no
+// more than five dimensions.
 bool has_tiles(const OperandLayout& layout);
 
 // The same of both operands of a product, in the loops that its kernel would have; false of other
 // operations.
 bool has_tiles(const Program& program, const Operation& operation);
 
-// Orders the outer loops of a product, those before `boundary`: along which both operands vary, then
-// the left one's, then the right one's, each by stride, so that neighbours may become one loop.
-// `sides` are the offsets of the two operands over the old variables.
+// Orders the outer loops of a product, those before `boundary`: along which both operands vary,
+// then the left one's, then the right one's, each by stride, so that neighbours may become one
+// loop. `sides` are the offsets of the two operands over the old variables.
 void order_product_loops(IndexContext& context, LoopRewrite& rewrite, size_t boundary,
                          std::span<const Index> sides);
 

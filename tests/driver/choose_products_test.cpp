@@ -87,10 +87,9 @@ TEST_F(ChooseProductsTest, WhatIsFasterIsTaken) {
   for (const auto& [key, is_kernel] : slow_library.choices) EXPECT_TRUE(is_kernel) << key;
   // Equal calls are timed once.
   ASSERT_EQ(calls_.size(), 2u);
-  EXPECT_EQ(calls_[0],
-            R"({"op":"aten::mm","overload":"","arguments":[)"
-            R"({"dtype":"f16","sizes":[4096,256],"strides":[256,1]},)"
-            R"({"dtype":"f16","sizes":[256,1024],"strides":[1024,1]}]})");
+  EXPECT_EQ(calls_[0], R"({"op":"aten::mm","overload":"","arguments":[)"
+                       R"({"dtype":"f16","sizes":[4096,256],"strides":[256,1]},)"
+                       R"({"dtype":"f16","sizes":[256,1024],"strides":[1024,1]}]})");
 
   const ChosenProducts fast_library = choose(kThreeProducts, 50);
   ASSERT_EQ(fast_library.choices.size(), 2u) << fast_library.log;

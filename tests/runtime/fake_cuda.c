@@ -41,12 +41,12 @@ static void record(const char* line) {
   log_length += length + 1;
 }
 
-#define RECORD(symbol, ...)                                \
-  do {                                                     \
-    char line[512];                                        \
-    snprintf(line, sizeof(line), symbol " " __VA_ARGS__);  \
-    record(line);                                          \
-    if (answer(symbol) != 0) return answer(symbol);        \
+#define RECORD(symbol, ...)                               \
+  do {                                                    \
+    char line[512];                                       \
+    snprintf(line, sizeof(line), symbol " " __VA_ARGS__); \
+    record(line);                                         \
+    if (answer(symbol) != 0) return answer(symbol);       \
   } while (0)
 
 int cuInit(unsigned flags) {

@@ -11,12 +11,12 @@ namespace {
 constexpr int64_t kSharedBytes = 228 * 1024;  // of a multiprocessor
 constexpr int64_t kReservedBytes = 1024;      // of it, for each program
 constexpr int64_t kSmallTile = 64 * 64;
-constexpr int64_t kLeastSplitFactors = 1024;   // of a product that is split
-constexpr int64_t kLeastPartFactors = 256;     // of each part
-constexpr int64_t kMostPartials = 256;         // of one element
-constexpr int64_t kMostElements = 1 << 28;     // of partial sums
+constexpr int64_t kLeastSplitFactors = 1024;  // of a product that is split
+constexpr int64_t kLeastPartFactors = 256;    // of each part
+constexpr int64_t kMostPartials = 256;        // of one element
+constexpr int64_t kMostElements = 1 << 28;    // of partial sums
 constexpr int kSplitStages = 3;
-constexpr int kLeastRows = 16;                 // of an operand of tl.dot
+constexpr int kLeastRows = 16;  // of an operand of tl.dot
 
 struct Extents {
   int64_t batches = 1;
@@ -83,9 +83,7 @@ int64_t resident_programs(const ProductTile& tile, const TritonDevice& device) {
   const int64_t operands = int64_t{tile.stages} * tile.factors * (tile.rows + tile.columns) * 2;
   const int64_t results = int64_t{tile.rows} * tile.columns * (tile.splits > 1 ? 4 : 1);
   const int64_t bytes = operands + results + kReservedBytes;
-  const int64_t most = tile.warps > 4                            ? 1
-                       : tile.rows * tile.columns <= kSmallTile ? 4
-                                                                 : 2;
+  const int64_t most = tile.warps > 4 ? 1 : tile.rows * tile.columns <= kSmallTile ? 4 : 2;
   return device.multiprocessors * std::clamp<int64_t>(kSharedBytes / bytes, 1, most);
 }
 
@@ -131,8 +129,8 @@ std::vector<ProductTile> other_product_tiles(const Kernel& kernel, const TritonD
     const int rows = std::clamp(power_of_two(e.rows), kLeastRows, 128);
     if (tile.rows > rows || (tile.rows < 64 && tile.rows < rows)) continue;
     if (tile.columns > power_of_two(e.columns) || tile.factors > power_of_two(e.factors)) continue;
-    if (tile.rows == 64 && tile.columns == 64 && 2 * tiles_of(e, planned) > device.multiprocessors &&
-        e.columns > 64)
+    if (tile.rows == 64 && tile.columns == 64 &&
+        2 * tiles_of(e, planned) > device.multiprocessors && e.columns > 64)
       continue;
     add(with_splits(e, tile, device));
   }

@@ -65,7 +65,6 @@ TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, const T
 // The same kernel with other tiles, which may be faster on some device. Buffers and symbols are the
 // same; functions, numbers of programs and partial results differ.
 std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
-                                                const TritonDevice& device,
-                                                TritonPrelude& prelude);
+                                                const TritonDevice& device, TritonPrelude& prelude);
 
 }  // namespace litz

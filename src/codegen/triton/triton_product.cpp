@@ -11,7 +11,7 @@
 namespace litz {
 namespace {
 
-constexpr int64_t kGroup = 8;   // rows of tiles that are gone through together
+constexpr int64_t kGroup = 8;  // rows of tiles that are gone through together
 constexpr int64_t kLeastExtent = 16;
 constexpr int64_t kMostShort = int64_t{1} << 30;
 constexpr int64_t kMostTiles = int64_t{1} << 30;
@@ -170,8 +170,8 @@ class ProductPrinter {
       store_all(kRows | kColumns);
     }
     const int64_t programs = std::min(resident_programs(tile_, device_), all);
-    body_.close_loop("for tile in tl.range(tl.program_id(0), " + text(all) + ", " +
-                     text(programs) + ", flatten=True)");
+    body_.close_loop("for tile in tl.range(tl.program_id(0), " + text(all) + ", " + text(programs) +
+                     ", flatten=True)");
     return context_.constant(programs);
   }
 
@@ -269,8 +269,8 @@ class ProductPrinter {
 
   Index print_finish() {
     const int parts = power_of_two(tile_.splits);
-    const int block = static_cast<int>(
-        std::clamp<int64_t>(kFinishElements / parts, 1, power_of_two(elements())));
+    const int block =
+        static_cast<int>(std::clamp<int64_t>(kFinishElements / parts, 1, power_of_two(elements())));
     body_.set_axis(kRows, block, "");
     body_.set_axis(kColumns, parts, "");
     open_axis(kRows, "x", "tl.program_id(0) * " + text(block), block, elements());
@@ -278,8 +278,7 @@ class ProductPrinter {
     open_axis(kColumns, "r", "0", parts, tile_.splits);
     const TileValue mask = body_.mask(kRows | kColumns);
     out().line("acc0 = tl.sum(tl.load(s0 + (r * " + text(elements()) + " + x)" +
-               (mask.text.empty() ? "" : ", mask=" + mask.text + ", other=0.0") +
-               "), 1)[:, None]");
+               (mask.text.empty() ? "" : ", mask=" + mask.text + ", other=0.0") + "), 1)[:, None]");
     body_.define_reduced(0, {"acc0", kRows, ""});
     store_all(kRows);
     return context_.constant(tiles(elements(), block));

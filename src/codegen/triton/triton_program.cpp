@@ -144,9 +144,8 @@ TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& prog
   for (size_t number : kernels) {
     const TritonProgram::Kernel& kernel = program.kernels[number];
     size_t next = 0;
-    for (TritonKernel& printed :
-         print_triton_variants(plan, plan.kernels[kernel.kernel], program.device,
-                               variants.program.prelude)) {
+    for (TritonKernel& printed : print_triton_variants(plan, plan.kernels[kernel.kernel],
+                                                       program.device, variants.program.prelude)) {
       add_kernel(plan, unaligned, kernel.kernel, kernel.name + "_" + std::to_string(next++),
                  comment(plan.kernels[kernel.kernel]), std::move(printed), variants.program);
       variants.of.push_back(number);
