@@ -1,7 +1,8 @@
 # Two uses.
 #
 # Included: litz_add_source_id(TARGET ROOMS ...) gives TARGET the function source_id()
-# (src/driver/source_id.h), made anew when a source of one of the rooms changes.
+# (src/driver/source_id.h), made anew when a source of one of the rooms changes, or the program that has
+# Triton compile.
 #
 # Run as a script, by that rule: writes the function to OUTPUT; LIST is a file with a source a line.
 if(CMAKE_SCRIPT_MODE_FILE)
@@ -30,7 +31,8 @@ function(litz_add_source_id target)
     endforeach()
   endforeach()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
-       ${patterns} "${PROJECT_SOURCE_DIR}/include/litz/*.h")
+       ${patterns} "${PROJECT_SOURCE_DIR}/include/litz/*.h"
+       "${PROJECT_SOURCE_DIR}/python/litz/triton_worker.py")
   set(list "${CMAKE_CURRENT_BINARY_DIR}/source_id.txt")
   set(output "${CMAKE_CURRENT_BINARY_DIR}/source_id.cpp")
   list(JOIN sources "\n" lines)

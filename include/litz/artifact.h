@@ -185,7 +185,7 @@ typedef struct LitzInputSpec {
   const int64_t* sizes;   /* ndim extents; of an int, one: its value */
   const int64_t* strides; /* ndim extents; those of dimensions of size 0 or 1 and of empty tensors
                              do not matter */
-  int32_t is_passed_on; /* 1 where only library ops get it, as it is: its device is their matter */
+  int32_t is_passed_on; /* 1: a number that only library ops get, as it is, from any device */
 } LitzInputSpec;
 
 typedef struct LitzArtifact {

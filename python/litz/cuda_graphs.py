@@ -31,7 +31,7 @@ def recorder(
             try:
                 # Another thread's work goes on meanwhile, but for what waits for the whole device and PyTorch's random
                 # numbers.
-                with torch.cuda.graph(graph, pool, capture_error_mode="thread_local"):
+                with _capture(graph, pool=pool, capture_error_mode="thread_local"):
                     results = run(arguments)
             except Exception as fault:
                 _end_capture(pool)
@@ -50,8 +50,13 @@ def _end_capture(pool: tuple[int, int]) -> None:
     with contextlib.suppress(RuntimeError):
         torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
         torch._C._cuda_releasePool(torch.cuda.current_device(), pool)
-    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+    with _capture(torch.cuda.CUDAGraph()):
         pass
+
+
+def _capture(graph: torch.cuda.CUDAGraph, **how: Any) -> torch.cuda.graph:
+    """On a stream of the current device: PyTorch's own choice is one stream of the device that captured first."""
+    return torch.cuda.graph(graph, stream=torch.cuda.Stream(), **how)
 
 
 def _like(x: Tensor) -> Tensor:

@@ -18,7 +18,9 @@ function's.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 import itertools
 import linecache
 import os
@@ -105,7 +107,7 @@ def split_packed_additions(ptx: str) -> str:
 
 def _split_for_ptxas(backend: Any) -> None:
     """Has what Triton gives to ptxas go through split_packed_additions first."""
-    method = vars(backend)["make_cubin"]
+    method = inspect.getattr_static(backend, "make_cubin")
     is_static = isinstance(method, staticmethod)
     original = method.__func__ if is_static else method
     place = 0 if is_static else 1
@@ -123,14 +125,15 @@ def prepare() -> str:
     import triton
     import triton.compiler
 
-    try:
-        from triton.backends.nvidia import compiler as nvidia_compiler
+    with contextlib.suppress(ImportError, AttributeError):
+        from triton.backends.nvidia.compiler import CUDABackend
 
-        _split_for_ptxas(nvidia_compiler.CUDABackend)
+        _split_for_ptxas(CUDABackend)
+    with contextlib.suppress(ImportError, AttributeError):
+        from triton.backends.nvidia.compiler import nvidia
+
         # Functions of CUDA's library keep denormal numbers, as eager's do.
-        nvidia_compiler.nvidia.set_nvvm_reflect_ftz = lambda module: None
-    except (ImportError, AttributeError):
-        pass
+        nvidia.set_nvvm_reflect_ftz = lambda module: None
     # Hashes Triton itself, which takes long and which child processes inherit.
     for place in ("triton.runtime.cache", "triton.compiler.compiler"):
         key = getattr(sys.modules.get(place), "triton_key", None)

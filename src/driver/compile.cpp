@@ -207,21 +207,30 @@ class Compilation {
     if (find_in_cache(cache, key)) return std::move(result_);
     // What Triton cannot say is lowered and scheduled anew: both are for one dialect.
     const Plan plan = schedule(lower(KernelDialect::kThreads), KernelDialect::kThreads);
-    const SimtProgram cuda = timings_.measure("print", [&] { return print_cuda_program(plan); });
+    SimtProgram cuda = timings_.measure("print", [&] { return print_cuda_program(plan); });
     if (trace_.enabled()) trace_.write(kDeviceSource, cuda.text);
-    const Nvrtc::Image image = timings_.measure("compile kernels", [&] {
+    const std::vector<Nvrtc::Image> compiled = timings_.measure("compile kernels", [&] {
       // Eager rounds after every operation.
-      return nvrtc->compile(cuda.text, kDeviceSource, arch, {"--std=c++17", "--fmad=false"});
+      return nvrtc->compile_all(split_cuda_program(cuda, translation_units(options_)),
+                                kDeviceSource, arch, {"--std=c++17", "--fmad=false"});
     });
-    if (trace_.enabled()) trace_.write("nvrtc.log", image.log);
-    if (!image.ok) {
+    DeviceImages images = {arch, {}};
+    std::string log;
+    bool is_rejected = false;
+    for (const Nvrtc::Image& image : compiled) {
+      log += image.log;
+      is_rejected = is_rejected || !image.ok;
+      images.images.push_back(image.cubin);
+    }
+    if (trace_.enabled()) trace_.write("nvrtc.log", log);
+    if (is_rejected) {
       result_.warnings.push_back(
           "NVRTC rejects the kernels of a graph, which runs in eager instead; " +
-          image.log.substr(0, kMaxLogInMessage) + reproduce_hint(graph_, options_));
+          log.substr(0, kMaxLogInMessage) + reproduce_hint(graph_, options_));
       return leave("NVRTC rejects its kernels");
     }
-    CppSources sources = print_cuda_artifact(plan, cuda, {arch, image.cubin},
-                                             artifact_options(options_, target).description);
+    CppSources sources =
+        print_cuda_artifact(plan, cuda, images, artifact_options(options_, target).description);
     sources.beside.push_back({kDeviceSource, cuda.text});
     return build_for_device(*compiler, target, cache, key, plan, sources, "cuda", reason);
   }
@@ -408,9 +417,9 @@ class Compilation {
           image.reason().substr(0, kMaxLogInMessage));
       return leave_backend("its kernels do not compile: " + image.reason());
     }
-    CppSources sources =
-        print_cuda_artifact(plan, printed, {device.plugin().name(), backend_image(printed, *image)},
-                            artifact_options(options_, target).description);
+    CppSources sources = print_cuda_artifact(
+        plan, printed, {device.plugin().name(), {backend_image(printed, *image)}},
+        artifact_options(options_, target).description);
     sources.beside.push_back({table.dialect->source_name, printed.text});
     if (trace_.enabled()) trace_.write(sources.units[0].name, sources.units[0].text);
     const std::string report = report_plan(plan, sources, fallbacks_);

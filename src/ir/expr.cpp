@@ -99,8 +99,6 @@ bool is_exact_cast(DType from, DType to) {
   return is_signed(from) ? is_signed(to) && to_bits > from_bits : to_bits > from_bits;
 }
 
-// Operations whose operands may change places. Floating-point sums and products are left as they
-// are written: which NaN of two survives depends on it.
 // Powers of two whose reciprocal is no denormal float32: multiplying by it gives the quotient to
 // the bit, and is faster.
 bool has_exact_reciprocal(double divisor) {
@@ -108,6 +106,8 @@ bool has_exact_reciprocal(double divisor) {
   return std::abs(std::frexp(divisor, &exponent)) == 0.5 && std::abs(exponent) < 126;
 }
 
+// Operations whose operands may change places. Floating-point sums and products are left as they
+// are written: which NaN of two survives depends on it.
 bool is_commutative(ExprOp op, DType dtype) {
   switch (op) {
     case ExprOp::kEq:

@@ -332,7 +332,8 @@ class ProgramRun {
     }
     set_place(made, buffer, result);
     const std::vector<int64_t> strides = values_of(buffer.strides);
-    if (!kernel.results_are_views && same_strides(sizes, made.region.strides, strides)) return;
+    const bool may_end_before = kernel.results_are_views || kernel.results_may_alias;
+    if (!may_end_before && same_strides(sizes, made.region.strides, strides)) return;
     const MemoryRegion from = std::move(made.region);
     replaced_.push_back(result);
     made.owner = Owner::kNobody;

@@ -385,9 +385,12 @@ class Parser {
         kernel->has_side_effects = true;
       } else if (cursor_.accept_word("results_are_views")) {
         kernel->results_are_views = true;
+      } else if (cursor_.accept_word("results_may_alias")) {
+        kernel->results_may_alias = true;
       } else {
         cursor_.fail(
-            "expected schema, node, reason, argument, result, results_are_views, mutates, "
+            "expected schema, node, reason, argument, result, results_are_views, "
+            "results_may_alias, mutates, "
             "side_effects or '}'");
       }
     }

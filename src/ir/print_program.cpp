@@ -246,6 +246,7 @@ class Printer {
       line(output.valid() ? "result tensor " + name(output) : "result none");
     }
     if (item.results_are_views) line("results_are_views");
+    if (item.results_may_alias) line("results_may_alias");
     for (BufferId buffer : item.mutated) line("mutates " + name(buffer));
     if (item.has_side_effects) line("side_effects");
   }

@@ -187,7 +187,9 @@ struct ExternKernel {
   std::vector<ExternArgument> arguments;
   std::vector<BufferId> outputs;
   bool results_are_views = false;  // look into its arguments: whoever calls it copies them at once
-  std::vector<BufferId> mutated;   // buffers that it writes to besides its outputs
+  bool results_may_alias =
+      false;  // in memory that something else may see as well: nothing writes over them
+  std::vector<BufferId> mutated;  // buffers that it writes to besides its outputs
   bool has_side_effects =
       false;  // runs even if nobody uses the result (random state, asserts, mutation)
 };

@@ -187,7 +187,11 @@ void LoweringContext::lower_call(NodeId id) {
 
 std::string LoweringContext::argument_obstacle(const Node& node) const {
   std::string obstacle;
-  for (const Argument& argument : node.arguments) {
+  for (size_t i = 0; i < node.arguments.size(); ++i) {
+    const Argument& argument = node.arguments[i];
+    const SchemaArgument& wanted = node.schema->arguments[i];
+    if (argument.is_none() && wanted.base == SchemaType::kTensor && !wanted.is_optional)
+      obstacle = "an argument is an undefined tensor";
     if (argument.holds<std::complex<double>>()) obstacle = "an argument is a complex number";
     for_each_value(argument, [&](Value value) {
       const ValueMeta& meta = graph_.meta(value);
@@ -222,6 +226,10 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
   kernel.results_are_views =
       std::any_of(schema.returns.begin(), schema.returns.end(),
                   [](const SchemaArgument& r) { return !r.alias_set.empty() && !r.is_mutated; });
+  kernel.results_may_alias =
+      has_hidden_aliases(schema) ||
+      std::any_of(schema.returns.begin(), schema.returns.end(),
+                  [](const SchemaArgument& r) { return !r.alias_set.empty() && r.is_mutated; });
   kernel.has_side_effects = !cannot_fail(graph_, node);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueMeta& meta = node.outputs[i];

@@ -143,6 +143,7 @@ class MemoryPlanner {
     written_at_.resize(plan_.steps.size());
     dying_at_.resize(plan_.steps.size());
     taken_over_.assign(program_.buffers().size(), false);
+    is_shared_.assign(program_.buffers().size(), false);
     for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
       const auto touch = [&](BufferId id) {
         lives_[id].first = std::min(lives_[id].first, step);
@@ -157,9 +158,14 @@ class MemoryPlanner {
       }
       if (const auto* extern_kernel = std::get_if<OperationId>(&plan_.steps[step].v)) {
         const Operation& operation = program_.operations()[*extern_kernel];
-        for (BufferId id : buffers_read(operation)) touch(id);
+        const bool may_alias = std::get<ExternKernel>(operation.v).results_may_alias;
+        for (BufferId id : buffers_read(operation)) {
+          touch(id);
+          if (may_alias) is_shared_[id.value] = true;
+        }
         for (BufferId id : buffers_written(operation)) {
           touch(id);
+          if (may_alias) is_shared_[id.value] = true;
           written_at_[step].push_back({id, {}});
         }
       }
@@ -259,6 +265,7 @@ class MemoryPlanner {
   // Whether other buffers may be in the memory of this one. An output of the graph is none of them.
   bool may_give(BufferId id, uint32_t step) const {
     const Storage& storage = plan_.storage[id];
+    if (is_shared_[id.value]) return false;
     if (storage.kind == Storage::Kind::kHost && storage.last_step != step) return false;
     return storage.kind == Storage::Kind::kWorkspace || storage.kind == Storage::Kind::kHost ||
            storage.kind == Storage::Kind::kTaken;
@@ -316,6 +323,7 @@ class MemoryPlanner {
   std::vector<std::vector<Write>> written_at_;
   std::vector<std::vector<BufferId>> dying_at_;
   std::vector<bool> taken_over_;
+  std::vector<bool> is_shared_;                     // what a library op may see under another name
   std::unordered_map<uint32_t, uint32_t> readers_;  // of the step at hand, by buffer
   FreeBlocks free_;
 };

@@ -218,6 +218,13 @@ class Verifier {
     std::vector<bool> written(program_.buffers().size(), false);
     std::vector<bool> ran(plan_.kernels.size(), false);
     first_.assign(program_.buffers().size(), UINT32_MAX);
+    may_be_aliased_.assign(program_.buffers().size(), false);
+    for (const Operation& operation : program_.operations()) {
+      const auto* call = std::get_if<ExternKernel>(&operation.v);
+      if (call == nullptr || !call->results_may_alias) continue;
+      for (BufferId id : buffers_read(operation)) may_be_aliased_[id.value] = true;
+      for (BufferId id : buffers_written(operation)) may_be_aliased_[id.value] = true;
+    }
     last_.assign(program_.buffers().size(), 0);
     for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
       where_ = "step " + std::to_string(step);
@@ -341,6 +348,7 @@ class Verifier {
       BufferId last(number);
       const Storage& owner = plan_.storage[last];
       require(owner.kind == Storage::Kind::kHost, 9, name(last) + " has no memory to take");
+      require(!may_be_aliased_[number], 9, name(last) + " may be somebody else's, too");
       std::sort(buffers.begin(), buffers.end(),
                 [&](BufferId a, BufferId b) { return first_[a.value] < first_[b.value]; });
       for (BufferId id : buffers) {
@@ -452,7 +460,8 @@ class Verifier {
   std::set<uint32_t> variables_;  // of the kernel at hand, by id
   std::vector<Index> inner_;
   std::vector<Index> outer_;
-  std::vector<uint32_t> first_;  // step that touches the buffer first
+  std::vector<bool> may_be_aliased_;  // a library op may see it under another name
+  std::vector<uint32_t> first_;       // step that touches the buffer first
   std::vector<uint32_t> last_;
   std::map<uint32_t, std::multimap<int64_t, Range>> alive_;  // by base
 };

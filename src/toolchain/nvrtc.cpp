@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <future>
 
 namespace litz {
 namespace {
@@ -158,6 +159,19 @@ Nvrtc::Image Nvrtc::compile(const std::string& source, const std::string& name,
   }
   nvrtc.destroy(&program);
   return image;
+}
+
+std::vector<Nvrtc::Image> Nvrtc::compile_all(const std::vector<std::string>& sources,
+                                             const std::string& name, const std::string& arch,
+                                             const std::vector<std::string>& extra) const {
+  std::vector<std::future<Image>> others;
+  for (size_t i = 1; i < sources.size(); ++i) {
+    others.push_back(
+        std::async(std::launch::async, [&, i] { return compile(sources[i], name, arch, extra); }));
+  }
+  std::vector<Image> images = {compile(sources[0], name, arch, extra)};
+  for (std::future<Image>& other : others) images.push_back(other.get());
+  return images;
 }
 
 }  // namespace litz

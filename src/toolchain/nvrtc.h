@@ -35,6 +35,11 @@ class Nvrtc {
   Image compile(const std::string& source, const std::string& name, const std::string& arch,
                 const std::vector<std::string>& extra) const;
 
+  // The same for several at once, in a thread each.
+  std::vector<Image> compile_all(const std::vector<std::string>& sources, const std::string& name,
+                                 const std::string& arch,
+                                 const std::vector<std::string>& extra) const;
+
   // What of the compiler may shape its code; holds no path: "nvrtc 13.0".
   std::string version() const;
   // The architectures that it compiles for, as numbers: 75, 80, 90.

@@ -17,12 +17,12 @@
 namespace litz {
 namespace {
 
-std::string device_source(const std::string& graph) {
+SimtProgram device_program(const std::string& graph) {
   const LoweringResult lowered = lower_graph(parse_graph(graph), LoweringOptions{});
   ScheduleOptions options;
   options.combined_iterations = int64_t{1} << 20;
   const Plan plan = schedule_program(std::make_shared<const Program>(lowered.program), options);
-  return print_cuda_program(plan).text;
+  return print_cuda_program(plan);
 }
 
 class CudaCases : public testing::TestWithParam<std::string> {};
@@ -36,14 +36,43 @@ TEST_P(CudaCases, KernelsCompile) {
   size_t number = 0;
   for (const LoweringCase& c : cases) {
     const std::string arch = number++ % 8 == 0 ? "sm_75" : "sm_90";
-    const Nvrtc::Image image =
-        nvrtc->compile(device_source(c.graph), "kernels.cu", arch, {"--std=c++17", "--fmad=false"});
-    EXPECT_TRUE(image.ok) << c.name << " for " << arch << ":\n" << image.log.substr(0, 2000);
-    EXPECT_TRUE(
-        image.cubin.starts_with("\x7f"
-                                "ELF"))
-        << c.name;
+    SimtProgram program = device_program(c.graph);
+    const std::vector<Nvrtc::Image> images = nvrtc->compile_all(
+        split_cuda_program(program, 2), "kernels.cu", arch, {"--std=c++17", "--fmad=false"});
+    for (const Nvrtc::Image& image : images) {
+      EXPECT_TRUE(image.ok) << c.name << " for " << arch << ":\n" << image.log.substr(0, 2000);
+      EXPECT_TRUE(
+          image.cubin.starts_with("\x7f"
+                                  "ELF"))
+          << c.name;
+    }
+    for (const SimtFunction& function : program.functions)
+      EXPECT_NE(images.at(function.image).cubin.find(function.name), std::string::npos) << c.name;
   }
+}
+
+TEST(SplitCudaProgram, EachKernelIsInOneProgramWithWhatItUses) {
+  SimtProgram program;
+  program.text = "types\n";
+  program.kernels_begin = program.text.size();
+  for (size_t i = 0; i < 6; ++i) {
+    program.pieces.push_back(program.text.size());
+    program.text += "k" + std::to_string(i) + std::string(i == 2 ? 9000 : 1000, ' ');
+    SimtFunction function;
+    function.name = "k" + std::to_string(i);
+    function.piece = i;
+    program.functions.push_back(function);
+  }
+  EXPECT_EQ(split_cuda_program(program, 1), std::vector<std::string>{program.text});
+  const std::vector<std::string> programs = split_cuda_program(program, 2);
+  ASSERT_EQ(programs.size(), 2u);
+  for (const std::string& text : programs) EXPECT_TRUE(text.starts_with("types\n"));
+  for (const SimtFunction& function : program.functions) {
+    for (size_t i = 0; i < programs.size(); ++i)
+      EXPECT_EQ(programs[i].find(function.name) != std::string::npos, i == function.image);
+    EXPECT_EQ(function.image == program.functions[2].image, function.name == "k2");
+  }
+  EXPECT_EQ(split_cuda_program(program, 64).size(), 6u) << "one each";
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, CudaCases,

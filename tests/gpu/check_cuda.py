@@ -802,16 +802,112 @@ def out_of_memory():
     expect_equal(compiled(x), torch.full((4, 4), 2.0, device="cuda"))
 
 
+def last_device():
+    """Of several devices one that is not current; of one the only one, where the checks below compare less."""
+    if torch.cuda.device_count() < 2:
+        print("     (one device only: compares on cuda:0)")
+    return f"cuda:{torch.cuda.device_count() - 1}"
+
+
 @check
 def another_device():
-    if torch.cuda.device_count() < 2:
-        print("     (one device only: another_device compares on cuda:0)")
-    device = f"cuda:{torch.cuda.device_count() - 1}"
-    x = torch.randn(50, 60, device=device)
+    x = torch.randn(50, 60, device=last_device())
     compiled = compile(lambda x: (x * 2).sum(1) + torch.ones(50, device=x.device))
     expect_equal(compiled(x), (x * 2).sum(1) + 1, rtol=1e-4, atol=1e-4)
     assert torch.cuda.current_device() == 0
     expect_compiled()
+
+
+@check
+def one_function_on_several_devices():
+    """Kernels, library calls, streams and memory belong to the device of the tensors, whichever is current."""
+    def function(x, w):
+        return torch.softmax(x @ w, -1).sum(0) + 1
+
+    devices = ["cuda:0", last_device()]
+    for cuda_graphs in (False, True):
+        compiled = compile(function, cuda_graphs=cuda_graphs)
+        for _ in range(4):
+            for device in devices:
+                x, w = torch.randn(64, 32, device=device), torch.randn(32, 48, device=device)
+                result = compiled(x, w)
+                assert str(result.device) == device, result.device
+                expect_equal(result, function(x, w), rtol=1e-4, atol=1e-3)
+                assert torch.cuda.current_device() == 0
+            with torch.cuda.device(devices[1]):
+                x, w = torch.randn(64, 32, device=devices[0]), torch.randn(32, 48, device=devices[0])
+                expect_equal(compiled(x, w), function(x, w), rtol=1e-4, atol=1e-3)
+                assert torch.cuda.current_device() == torch.device(devices[1]).index
+        expect_compiled(graphs=len(set(devices)))
+
+
+@check
+def training_on_another_device():
+    device = last_device()
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 64, 5)
+    ).to(device)
+    x, target = torch.randn(6, 3, 8, 8, device=device), torch.randint(5, (6,), device=device)
+    losses, gradients = [], []
+    for function in (net, compile(net)):
+        net.zero_grad()
+        loss = F.cross_entropy(function(x), target)
+        loss.backward()
+        losses.append(loss.detach())
+        gradients.append([p.grad for p in net.parameters()])
+    expect_equal(losses[1], losses[0], rtol=1e-4, atol=1e-5)
+    expect_equal(gradients[1], gradients[0], rtol=1e-3, atol=1e-4)
+    assert torch.cuda.current_device() == 0
+    expect_compiled(graphs=2)
+
+
+@check
+def threads_on_several_devices():
+    """Two threads, each with a device of its own and the same function."""
+    def function(x):
+        return (x * 2 + 1).relu().sum(1)
+
+    compiled = compile(function)
+    devices, faults = ["cuda:0", last_device()], []
+    for device in devices:
+        compiled(torch.randn(300, 70, device=device))
+
+    def work(device):
+        try:
+            torch.cuda.set_device(device)
+            for _ in range(50):
+                x = torch.randn(300, 70, device=device)
+                expect_equal(compiled(x), function(x), rtol=1e-4, atol=1e-4)
+        except Exception as fault:  # noqa: BLE001
+            faults.append(fault)
+
+    workers = [threading.Thread(target=work, args=(device,)) for device in devices]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not faults, faults[0]
+    expect_compiled(graphs=len(set(devices)))
+
+
+@check
+def tensors_of_several_devices():
+    """A graph on several GPUs runs as in eager; what eager refuses is refused."""
+    other = last_device()
+    x, y = randn(40, 30), torch.randn(40, 30, device=other)
+
+    def function(x, y):
+        return (x * 2).sum(0).to(y.device) + y.exp(), x.relu()
+
+    expect_equal(compile(function)(x, y), function(x, y), rtol=1e-4, atol=1e-4)
+    if other != "cuda:0":
+        assert "on more than one device: cuda:0 and cuda:1" in litz.report().graphs[0].eager_reason, litz.report().graphs[0]
+        try:
+            compile(lambda x, y: x + y)(x, y)
+        except Exception as error:  # noqa: BLE001
+            assert "two different devices" in str(error) or "same device" in str(error), error
+        else:
+            raise AssertionError("tensors of two devices were added")
 
 
 def main(names):

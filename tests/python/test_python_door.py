@@ -255,6 +255,49 @@ def test_results_that_nobody_uses_may_have_any_shape(interpret: bool) -> None:
         used(x)
 
 
+_ALIASES = torch.library.Library("litz_test_aliases", "DEF")
+_ALIASES.define("same(Tensor x) -> Tensor")
+_ALIASES.impl("same", lambda x: x.view(x.shape), "CPU")
+_ALIASES.impl("same", torch.empty_like, "Meta")
+_TABLE = torch.arange(64.0).reshape(8, 8)
+_ALIASES.define("table(Tensor x) -> Tensor")
+_ALIASES.impl("table", lambda x: _TABLE, "CPU")
+_ALIASES.impl("table", lambda x: x.new_empty(8, 8), "Meta")
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_what_an_op_returns_may_be_somebody_elses(interpret: bool) -> None:
+    """Its argument under another name, or what it keeps: nothing is written there, and nothing else takes its place."""
+
+    def of_input(x: Tensor, w: Tensor) -> Tensor:
+        return torch.ops.litz_test_aliases.same(x).exp() @ w
+
+    def of_intermediate(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.ops.litz_test_aliases.same(x * 2)
+        z = (x + 1).cos() @ w
+        return y.exp() @ w, (z * 3).sin() @ w
+
+    def of_table(x: Tensor, w: Tensor) -> Tensor:
+        return torch.ops.litz_test_aliases.table(x).cos() @ w
+
+    def split(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        y = x @ w
+        return torch.ops.aten.unsafe_split(y, 4)[0].exp() @ w, y.sin()
+
+    x, w = torch.randn(8, 8), torch.randn(8, 8)
+    for fn in (of_input, of_intermediate, of_table, split):
+        kept, table = x.clone(), _TABLE.clone()
+        wanted = fn(x, w)
+        compiled = torch.compile(
+            fn,
+            backend=litz_backend,
+            options={"interpret": interpret, "fallback_ops": "aten::unsafe_split"},
+        )
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x, w), wanted)
+        assert torch.equal(x, kept) and torch.equal(_TABLE, table)
+
+
 def _called_directly(fn: Callable[..., Any], *args: Any) -> bool:
     """Whether Dynamo calls the compiled graph without AOTAutograd's wrapper."""
     made: list[Callable[..., Any]] = []

@@ -82,6 +82,23 @@ TEST(PlanMemory, ResultsTakeTheirOperandsPlaces) {
   EXPECT_EQ(plan.workspace_bytes.constant(), 256);
 }
 
+TEST(PlanMemory, WhatALibraryOpMayShareIsNobodysToTake) {
+  // The op may return its argument, or what it keeps.
+  const Plan plan = plan_of(program_text("x: f32[64] input; m: f32[64] extern; a b y: f32[64]",
+                                         unary("a", "d0 < 64", "exp", "x[d0]") + R"(
+  extern "mine::first" {
+    argument tensor a
+    result tensor m
+    results_may_alias
+    side_effects
+  }
+)" + unary("b", "d0 < 64", "sin", "a[d0]") + binary("y", "d0 < 64", "add", "m[d0]", "b[-d0 + 63]"),
+                                         "y"),
+                            apart());
+  EXPECT_EQ(storage_of(plan, "b").kind, Storage::Kind::kWorkspace);
+  EXPECT_NE(offset_of(plan, "b"), offset_of(plan, "a"));
+}
+
 TEST(PlanMemory, WhatIsReadElsewhereOrLaterIsNoDonor) {
   // b reads a at its own element and at another; c reads a later.
   const Plan plan = plan_of(program_text("x: f32[64] input; a b y: f32[64]",

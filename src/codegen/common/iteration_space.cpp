@@ -8,7 +8,24 @@
 namespace litz {
 namespace {
 
-// An upper bound of |e| and of every partial result while it is computed; saturates.
+// One stage, in which elements do not depend on those before, with constant extents.
+bool can_split(KernelAnalysis& analysis) {
+  const Kernel& kernel = analysis.kernel();
+  if (kernel.num_stages != 1 || kernel.sequential) return false;
+  for (const KernelReduction& reduction : kernel.reductions) {
+    if (reduction.running) return false;
+  }
+  for (const KernelStore& store : kernel.stores) {
+    if (store.mode != StoreMode::kStore) return false;
+  }
+  for (size_t i = 0; i < analysis.num_loops(); ++i) {
+    if (!analysis.extent(i).is_constant()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 double magnitude(Index e) {
   switch (e.kind()) {
     case IndexKind::kConstant:
@@ -40,24 +57,6 @@ double magnitude(Index e) {
   }
   return std::numeric_limits<double>::infinity();
 }
-
-// One stage, in which elements do not depend on those before, with constant extents.
-bool can_split(KernelAnalysis& analysis) {
-  const Kernel& kernel = analysis.kernel();
-  if (kernel.num_stages != 1 || kernel.sequential) return false;
-  for (const KernelReduction& reduction : kernel.reductions) {
-    if (reduction.running) return false;
-  }
-  for (const KernelStore& store : kernel.stores) {
-    if (store.mode != StoreMode::kStore) return false;
-  }
-  for (size_t i = 0; i < analysis.num_loops(); ++i) {
-    if (!analysis.extent(i).is_constant()) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 bool fits_32_bits(KernelAnalysis& analysis, const Program& program) {
   constexpr double kMost = 2147483647.0 - 65536.0;  // room for the threads past the end

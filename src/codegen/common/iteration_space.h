@@ -19,6 +19,9 @@ void for_each_access(KernelAnalysis& analysis, const Program& program, const Act
     act(store.offset, size_of(program.buffer(store.buffer).dtype), !store.runtime_indices.empty());
 }
 
+// An upper bound of |e| and of every partial result while it is computed; saturates.
+double magnitude(Index e);
+
 // All positions and offsets fit 32 bits, of blocks that stand out past the end too.
 bool fits_32_bits(KernelAnalysis& analysis, const Program& program);
 

@@ -109,12 +109,17 @@ std::vector<Expr> KernelAnalysis::after_outer_roots() const {
   return store_roots([](const KernelStore& store) { return store.after_outer; });
 }
 
-std::vector<Expr> KernelAnalysis::all_roots() const {
+std::vector<Expr> KernelAnalysis::row_roots() const {
   std::vector<Expr> roots = outer_roots();
   for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) {
     const std::vector<Expr> more = stage_roots(stage);
     roots.insert(roots.end(), more.begin(), more.end());
   }
+  return roots;
+}
+
+std::vector<Expr> KernelAnalysis::all_roots() const {
+  std::vector<Expr> roots = row_roots();
   const std::vector<Expr> last = after_outer_roots();
   roots.insert(roots.end(), last.begin(), last.end());
   return roots;

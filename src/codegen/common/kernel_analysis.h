@@ -51,6 +51,7 @@ class KernelAnalysis {
   std::vector<Expr> stage_roots(uint32_t stage) const;
   std::vector<Expr> outer_roots() const;
   std::vector<Expr> after_outer_roots() const;
+  std::vector<Expr> row_roots() const;  // but those after the outer loops
   std::vector<Expr> all_roots() const;
 
   // Weighted operations of the expressions that vary along the loop (constants and hoisted values

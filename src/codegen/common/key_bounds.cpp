@@ -5,6 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "codegen/common/iteration_space.h"
+
 namespace litz {
 namespace {
 
@@ -18,13 +20,26 @@ bool is_truth(Expr e, bool truth) {
 
 bool is_wide_integer(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
-// An integer that positions come to. What does not fit 32 bits no position is.
+constexpr double kMostShort = 1 << 30;
+constexpr double kRowsPastTheEnd = 256;
+
+// Whether the sum, and what is computed on the way, is right in the type that positions have: 32
+// bits where each of them fits.
+bool is_safe(Index sum, double more = 0) {
+  if (magnitude(sum) + more < kMostShort) return true;
+  const std::vector<Index> symbols = free_symbols(sum);
+  return std::any_of(symbols.begin(), symbols.end(),
+                     [](Index symbol) { return magnitude(symbol) >= kMostShort; });
+}
+
+// An integer that positions come to.
 std::optional<Index> position_of(Expr e, int depth = 0) {
   if (!is_wide_integer(e.dtype()) || depth > kMostDepth) return std::nullopt;
   switch (e.op()) {
     case ExprOp::kIndexValue:
       return e.index();
     case ExprOp::kConstant:
+      if (std::abs(static_cast<double>(e.scalar().integer)) >= kMostShort) return std::nullopt;
       return e.context().indices().constant(e.scalar().integer);
     case ExprOp::kCast:
       return position_of(e.operand(0), depth + 1);
@@ -37,12 +52,19 @@ std::optional<Index> position_of(Expr e, int depth = 0) {
     }
     case ExprOp::kMul: {
       const std::optional<Index> a = position_of(e.operand(0), depth + 1);
-      if (!a || e.operand(1).op() != ExprOp::kConstant) return std::nullopt;
-      return *a * e.operand(1).scalar().integer;
+      const std::optional<Index> b = position_of(e.operand(1), depth + 1);
+      if (!a || !b || !b->is_constant() || !is_safe(*a)) return std::nullopt;
+      return *a * b->constant();
     }
     default:
       return std::nullopt;
   }
+}
+
+std::optional<Index> short_position(Expr e) {
+  std::optional<Index> position = position_of(e);
+  if (position && !is_safe(*position)) position.reset();
+  return position;
 }
 
 bool is_comparison(ExprOp op) {
@@ -126,8 +148,8 @@ class BoundFinder {
 
   // operand less <= operand more + constant
   void add_less(Expr e, size_t less, size_t more, int64_t constant) {
-    const std::optional<Index> a = position_of(e.operand(less));
-    const std::optional<Index> b = position_of(e.operand(more));
+    const std::optional<Index> a = short_position(e.operand(less));
+    const std::optional<Index> b = short_position(e.operand(more));
     if (!a || !b) return;
     // 0 <= room, which is linear in both positions.
     const Index room = *b - *a + constant;
@@ -138,6 +160,7 @@ class BoundFinder {
     const std::optional<LinearIn> by_query = linear_in(by_key->rest, query_);
     if (!by_query || !by_query->stride.is_constant()) return;
     const int64_t step = by_query->stride.constant();
+    if (!is_safe(room, kRowsPastTheEnd * std::abs(static_cast<double>(step)))) return;
     const Index first = by_query->rest;
     bounds_.push_back({stride < 0, stride < 0 ? first : -first, stride < 0 ? step : -step});
   }
@@ -164,8 +187,8 @@ Expr compare_positions(Expr score) {
       return;
     }
     if (is_comparison(e.op())) {
-      const std::optional<Index> a = position_of(e.operand(0));
-      const std::optional<Index> b = position_of(e.operand(1));
+      const std::optional<Index> a = short_position(e.operand(0));
+      const std::optional<Index> b = short_position(e.operand(1));
       if (a && b) {
         changed.emplace(e, exprs.binary(e.op(), exprs.index_value(*a), exprs.index_value(*b)));
         return;

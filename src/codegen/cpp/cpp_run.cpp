@@ -476,13 +476,37 @@ class RunPrinter {
       body_.line(
           "if ((status = expect_layout(host, &" + name + ", " + lasting_array(buffer.sizes) + ", " +
           lasting_array(buffer.strides) + ", " + text(static_cast<int64_t>(buffer.sizes.size())) +
-          ", " + dtype_text(buffer.dtype) + ", " + (kernel.results_are_views ? "true" : "false") +
-          ", " +
+          ", " + dtype_text(buffer.dtype) + ", " + is_borrowed(operation, name) + ", " +
           cpp_string_literal(kernel.name + " (node " + kernel.node +
                              ") returned a tensor of another shape or dtype than was traced") +
           ")) != 0) break;");
     }
     body_.close();
+  }
+
+  // A number, such as the state of random numbers that attention leaves for its gradient: PyTorch
+  // takes these from any device.
+  bool is_passed_on(BufferId input) const {
+    return !looked_into_[input.value] && program_.buffer(input).sizes.empty();
+  }
+
+  // Whether a result of the library is in memory that the run will use for something else.
+  std::string is_borrowed(OperationId operation, const std::string& result) {
+    const ExternKernel& kernel = std::get<ExternKernel>(program_.operations()[operation].v);
+    if (kernel.results_are_views) return "true";
+    std::string condition;
+    const auto add = [&](const std::string& begin, Index bytes) {
+      if (!condition.empty()) condition += " || ";
+      condition += "(unsigned long long)((char*)" + result + ".data - " + begin + ") < " +
+                   "(unsigned long long)" + index(bytes);
+    };
+    if (kernel.results_may_alias) {
+      if (!plan_.workspace_bytes.is_constant(0)) add("ws", plan_.workspace_bytes);
+      for (BufferId id : buffers_read(program_.operations()[operation])) {
+        if (storage(id).kind == Storage::Kind::kTaken) add(pointer(id), storage(id).size_bytes);
+      }
+    }
+    return condition.empty() ? "false" : condition;
   }
 
   // ---- outputs ----
@@ -622,7 +646,7 @@ class RunPrinter {
       specs += "  {" + name + ", 1, " + dtype_text(buffer.dtype) + ", " +
                text(static_cast<int64_t>(buffer.sizes.size())) + ", " +
                (mutated_inputs_[input.buffer.value] ? "1" : "0") + ", " + sizes + ", " + strides +
-               (looked_into_[input.buffer.value] ? ", 0},\n" : ", 1},\n");
+               (is_passed_on(input.buffer) ? ", 1},\n" : ", 0},\n");
     }
     if (specs.empty()) specs = "  {0, 0, 0, 0, 0, 0, 0, 0},\n";
     t.line("static const LitzInputSpec input_specs[] = {\n" + specs + "};");

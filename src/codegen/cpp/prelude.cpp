@@ -442,6 +442,11 @@ std::string Prelude::require_conversion(std::string_view name, DType from, DType
     text = "\nLITZ_INLINE " + result + " " + own + "(" + source + " x) { return x; }\n";
   } else if (is_pack(bytes_of(from), lanes) || is_pack(bytes_of(to), lanes)) {
     const std::string half = require_conversion(name, from, to, lanes / 2);
+    if (target_.device != nullptr && lanes == 2) text = target_.device->pair_conversion(name, own);
+    if (!text.empty()) {
+      body_ += text;
+      return own;
+    }
     text = "\nLITZ_INLINE " + result + " " + own + "(" + source + " x) {\n  return " +
            join(half + "(" + half_of("x", from, lanes, false) + ")",
                 half + "(" + half_of("x", from, lanes, true) + ")", to, lanes) +

@@ -106,7 +106,7 @@ std::string philox_blocks_text(int bytes) {
   std::string text =
       "\nLITZ_INLINE " + wide + " philox_round_" + wide + "(" + wide + " s, " + wide +
       " k) {\n  const " + wide + " m = " + pairs("0xD2511F53u", "0xCD9E8D57u", blocks) +
-      ";\n#ifdef __clang__\n  const " + wide +
+      ";\n#if defined(__clang__) || !defined(__x86_64__)\n  const " + wide +
       " p = (s & 0xFFFFFFFFu) * m;\n#else\n  typedef int W __attribute__((vector_size(" +
       register_type + ")));\n";
   text += "  const " + wide + " p = (" + wide + ")" + builtin + "((W)s, (W)m" +

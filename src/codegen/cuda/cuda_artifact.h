@@ -12,13 +12,18 @@ namespace litz {
 
 SimtProgram print_cuda_program(const Plan& plan);
 
-struct CudaImage {
-  std::string target;  // "sm_90"
-  std::string bytes;   // a cubin
+// The program as no more than `most` programs, for compilers that run at once, each with about as
+// much to do and with no less than a compiler's start costs. Says of each function in which it is.
+std::vector<std::string> split_cuda_program(SimtProgram& program, size_t most);
+
+// What the programs were compiled to.
+struct DeviceImages {
+  std::string target;               // "sm_90"
+  std::vector<std::string> images;  // cubins
 };
 
 // One unit, compiled for the machine that the graph runs on.
-CppSources print_cuda_artifact(const Plan& plan, const SimtProgram& program, const CudaImage& image,
-                               const std::string& description);
+CppSources print_cuda_artifact(const Plan& plan, const SimtProgram& program,
+                               const DeviceImages& compiled, const std::string& description);
 
 }  // namespace litz

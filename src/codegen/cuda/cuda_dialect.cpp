@@ -23,6 +23,7 @@ LITZ_INLINE T litz_bit_cast(F x) {
   memcpy(&r, &x, sizeof(T));
   return r;
 }
+#define LITZ_ALIGNED(p) __builtin_assume(((u64)p & 15) == 0)
 #define __builtin_bit_cast(T, x) litz_bit_cast<T>(x)
 #define __builtin_inff() __int_as_float(0x7f800000)
 #define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
@@ -135,7 +136,7 @@ LITZ_INLINE litz_pack<H> operator~(litz_pack<H> x) {
   return {(H)~x.a, (H)~x.b};
 }
 struct __align__(16) litz_bytes16 {
-  u64 a, b;
+  u32 a, b, c, d;
 };
 )";
 
@@ -210,6 +211,25 @@ LITZ_INLINE u16 @N(f32 x) {
 )";
   if (is_floating(from.dtype) && is_integral(to))
     return prelude::replace_to("\nLITZ_INLINE @T{TO} @N(@V x) { return (@T{TO})x; }\n", to);
+  return "";
+}
+
+std::string pair_conversion_text(std::string_view name, const std::string& own) {
+  if (name == "from_bf16") {
+    return "\nLITZ_INLINE f32x2 " + own + R"((u16x2 x) {
+  const u32 bits = litz_bit_cast<u32>(x);
+  return {__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000u)};
+}
+)";
+  }
+  if (name == "bits_bf16" || name == "bits_f16") {
+    const std::string half(name);
+    return "\nLITZ_INLINE u16x2 " + own + "(f32x2 x) {\n#if __CUDA_ARCH__ >= 800\n  u32 bits;\n" +
+           "  asm(\"cvt.rn." + half.substr(5) +
+           "x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(x.b), \"f\"(x.a));\n" +
+           "  return litz_bit_cast<u16x2>(bits);\n#else\n  return {" + half + "_f32(x.a), " + half +
+           "_f32(x.b)};\n#endif\n}\n";
+  }
   return "";
 }
 
@@ -306,6 +326,7 @@ SimtWords cuda_words() {
   words.block[1] = "blockIdx.y";
   words.thread = "threadIdx.x";
   words.barrier = "__syncthreads();";
+  words.aligned = "LITZ_ALIGNED(POINTER);";
   words.unroll = "_Pragma(\"unroll\") ";
   words.unroll_some = "_Pragma(\"unroll 4\") ";
   words.shuffle = "litz_shuffle";
@@ -324,6 +345,9 @@ class CudaDialect final : public SimtDialect {
   }
   std::string conversion(std::string_view name, Shape from, DType to) const override {
     return conversion_text(name, from, to);
+  }
+  std::string pair_conversion(std::string_view name, const std::string& own) const override {
+    return pair_conversion_text(name, own);
   }
   std::string pack() const override { return std::string(kPack); }
   std::string pack_access(std::string_view name, std::string_view half,

@@ -14,11 +14,13 @@ namespace litz {
 struct SimtWords {
   // A kernel as far as its parameters; NAME and THREADS (of a block) stand for its own.
   std::string kernel;
-  std::string global;       // in front of the type that a pointer to global memory points to
-  std::string local;        // in front of the type of a variable that a block shares
-  std::string block[2];     // the block's number along x and y
-  std::string thread;       // the thread's number in its block
-  std::string barrier;      // all threads of a block, and what they wrote to local memory
+  std::string global;    // in front of the type that a pointer to global memory points to
+  std::string local;     // in front of the type of a variable that a block shares
+  std::string block[2];  // the block's number along x and y
+  std::string thread;    // the thread's number in its block
+  std::string barrier;   // all threads of a block, and what they wrote to local memory
+  // A statement: POINTER is a multiple of kDeviceAlignment. Empty: pointers may be anything.
+  std::string aligned;
   std::string unroll;       // in front of a loop that is to be unrolled whole
   std::string unroll_some;  // ... a few times
   // A function of a value and a distance: the value of the thread whose number in the warp is this
@@ -49,6 +51,11 @@ class SimtDialect {
   // own serves. `conversion` is for what convert_fragment there is for.
   virtual std::string fragment(std::string_view name, prelude::Shape shape) const = 0;
   virtual std::string conversion(std::string_view name, prelude::Shape from, DType to) const = 0;
+  // The definition of a conversion of two elements at once, called `own`; empty where it is that of
+  // one, twice.
+  virtual std::string pair_conversion(std::string_view /*name*/, const std::string& /*own*/) const {
+    return "";
+  }
 
   // Whether the prelude's own text of a function, where it has one, is in this language.
   virtual bool takes_common(std::string_view /*name*/, DType) const { return true; }

@@ -7,12 +7,12 @@
 #include "codegen/cpp/cpp_accumulators.h"
 #include "codegen/cpp/cpp_body.h"
 #include "codegen/cpp/cpp_text.h"
+#include "codegen/simt/row_registers.h"
 #include "support/error.h"
 
 namespace litz {
 namespace {
 
-constexpr size_t kMostKept = 3;  // loads whose values stay in registers
 // Of each kernel of a launch of several, whose local memory adds up.
 constexpr int64_t kLocalBytesOfPart = 5 * 1024;
 
@@ -20,10 +20,12 @@ std::string text(int64_t value) { return std::to_string(value); }
 
 class KernelPrinter {
  public:
-  KernelPrinter(const Program& program, const Kernel& kernel, const SimtDialect& dialect,
-                const ThreadHeuristics& heuristics, Prelude& prelude, bool is_part = false)
+  KernelPrinter(const Program& program, const Kernel& kernel, const std::vector<bool>& unaligned,
+                const SimtDialect& dialect, const ThreadHeuristics& heuristics, Prelude& prelude,
+                bool is_part = false)
       : program_(program),
         kernel_(kernel),
+        unaligned_(unaligned),
         words_(dialect.words()),
         prelude_(prelude),
         analysis_(kernel),
@@ -51,7 +53,8 @@ class KernelPrinter {
   std::optional<CombinedPart> print_part() {
     if (plan_.splits > 1 || plan_.rows_of_block > 0 || !plan_.fault.empty()) return std::nullopt;
     CombinedPart part;
-    part.body = print_statements();
+    const std::string statements = print_statements();
+    part.body = facts_of_pointers() + statements;
     if (!arguments_.symbols().empty() || !units_.is_constant() || local_bytes_ > kLocalBytesOfPart)
       return std::nullopt;
     const int64_t per_block = units_of_block();
@@ -240,11 +243,11 @@ class KernelPrinter {
     }
     // Other loads are on their way before the block waits for the squares.
     std::vector<Expr> ahead;
-    visit_postorder(analysis_.outer_roots(), [&](Expr e) {
-      if (e.op() == ExprOp::kLoad && e.operands().empty() && ahead.size() < kLoadsAhead &&
+    for (Expr e : unconditional_loads(analysis_.outer_roots())) {
+      if (e.operands().empty() && ahead.size() < kLoadsAhead &&
           std::find(loads.begin(), loads.end(), e) == loads.end())
         ahead.push_back(e);
-    });
+    }
     const std::string turns = text(kTurnedEdge * kTurnedEdge / plan_.threads());
     std::vector<std::string> values;
     for (Expr load : ahead) {
@@ -313,7 +316,7 @@ class KernelPrinter {
     }
     decode(outer_, "it", 1);
     bind(outer_);
-    if (plan_.turns > 0) keep_loads();
+    if (plan_.turns > 0) load_row();
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_stage(stage);
     std::string leader;
     if (plan_.group > 1) leader = "member == 0";
@@ -435,7 +438,7 @@ class KernelPrinter {
     body_.push_scope(CppBody::kNoLoop, "");
     decode(outer_, "it", 1);
     bind(outer_);
-    if (takes_whole_turns()) keep_loads();
+    if (takes_whole_turns()) load_row();
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_stage(stage);
     body_.push_scope(CppBody::kNoLoop, "");
     body_.store_outer();
@@ -571,49 +574,28 @@ class KernelPrinter {
 
   // ---- rows that stay in registers ----
 
-  // Reads what more than one stage reads of the row.
-  void keep_loads() {
-    const std::vector<Expr> always = unconditional_loads(analysis_.all_roots());
-    const StagesOfLoads stages = stages_of_loads(analysis_);
-    std::vector<Expr> others;
-    for (Expr e : always) {
-      if (!e.operands().empty() || e.dtype() == DType::kBool || is_overwritten(e.buffer()))
-        continue;
-      const LoopMask depends = analysis_.depends(e);
-      if ((depends >> plan_.vector_loop & 1) == 0) continue;
-      if (plan_.lanes > 1 && analysis_.walk(e.coordinates()[0], plan_.vector_loop) !=
-                                 KernelAnalysis::Walk::kContiguous)
-        continue;
-      // What all rows share is in the caches.
-      const bool shared = !kernel_.outer.empty() && (depends & analysis_.outer_mask()) == 0;
-      const auto [first, last] = stages.at(e);
-      (shared || first == last ? others : kept_).push_back(e);
-    }
-    if (kept_.size() > kMostKept) kept_.resize(kMostKept);
-    // Where that is little, all is on its way before the first stage waits for anything.
-    if (static_cast<int64_t>(kept_.size() + others.size()) * plan_.turns * plan_.lanes <=
-        kFewRegisters)
-      kept_.insert(kept_.end(), others.begin(), others.end());
-    for (size_t i = 0; i < kept_.size(); ++i) {
-      const std::string type = prelude_.type(register_dtype(kept_[i].dtype()), plan_.lanes);
-      body_.out().line(type + " " + kept_name(i) + "[" + text(plan_.turns) + "];");
-    }
-    if (kept_.empty()) return;
+  void declare_kept(const std::string& name, Expr e) {
+    const std::string type = prelude_.type(register_dtype(e.dtype()), plan_.lanes);
+    body_.out().line(type + " " + name + "[" + text(plan_.turns) + "];");
+  }
+
+  // Reads what stages need of the row.
+  void load_row() {
+    row_ = plan_row_registers(analysis_, plan_);
+    for (size_t i = 0; i < row_.loads.size(); ++i) declare_kept(load_name(i), row_.loads[i]);
+    for (size_t i = 0; i < row_.values.size(); ++i)
+      declare_kept(value_name(i), row_.values[i].value);
+    if (row_.loads.empty()) return;
     open_turn();
     open_vector(plan_.vector_loop, "v", "");
-    for (size_t i = 0; i < kept_.size(); ++i)
-      body_.out().line(kept_name(i) + "[t] = " + body_.value(kept_[i]) + ";");
+    for (size_t i = 0; i < row_.loads.size(); ++i)
+      body_.out().line(load_name(i) + "[t] = " + body_.value(row_.loads[i]) + ";");
     body_.pop_scope("");
     close_turn();
   }
 
-  static std::string kept_name(size_t i) { return "kept" + text(static_cast<int64_t>(i)); }
-
-  // A store of an earlier stage may be what a later one reads.
-  bool is_overwritten(BufferId buffer) const {
-    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
-                       [&](const KernelStore& s) { return s.buffer == buffer; });
-  }
+  static std::string load_name(size_t i) { return "kept" + text(static_cast<int64_t>(i)); }
+  static std::string value_name(size_t i) { return "made" + text(static_cast<int64_t>(i)); }
 
   void open_turn() {
     body_.push_scope(CppBody::kNoLoop, "");
@@ -652,12 +634,20 @@ class KernelPrinter {
     if (!takes_whole_turns()) return print_flat_turns(stage);
     open_turn();
     open_vector(plan_.vector_loop, "v", "");
-    for (size_t i = 0; i < kept_.size(); ++i) {
+    const auto define = [&](Expr e, const std::string& name) {
       if (plan_.lanes > 1) {
-        body_.define_vector(kept_[i], kept_name(i) + "[t]");
+        body_.define_vector(e, name + "[t]");
       } else {
-        body_.define_scalar(kept_[i], kept_name(i) + "[t]");
+        body_.define_scalar(e, name + "[t]");
       }
+    };
+    for (size_t i = 0; i < row_.loads.size(); ++i) define(row_.loads[i], load_name(i));
+    for (size_t i = 0; i < row_.values.size(); ++i) {
+      if (row_.values[i].stage < stage) define(row_.values[i].value, value_name(i));
+    }
+    for (size_t i = 0; i < row_.values.size(); ++i) {
+      if (row_.values[i].stage == stage)
+        body_.out().line(value_name(i) + "[t] = " + body_.value(row_.values[i].value) + ";");
     }
     print_element(stage);
     body_.pop_scope("");
@@ -776,7 +766,7 @@ class KernelPrinter {
     IndentedBuffer& out = body_.out();
     const int warps = plan_.group / words_.warp;
     const std::string warp = text(words_.warp);
-    out.line(words_.barrier);
+    wait_for_readers();
     for (Accumulator* total : totals) {
       const auto registers = total->total_variables("_t");
       const auto shared = total->total_variables("_s");
@@ -812,6 +802,11 @@ class KernelPrinter {
     body_.pop_scope("for (i32 o = " + text(width / 2) + "; o > 0; o /= 2)");
   }
 
+  // Of what the row before left in local memory: each reduction has memory of its own there.
+  void wait_for_readers() {
+    if (plan_.rows_of_block > 0) body_.out().line(words_.barrier);
+  }
+
   // Threads of a group are `apart` from each other, and so are the slots of what they share.
   void combine_in_local_memory(const std::vector<Accumulator*>& totals, int apart) {
     IndentedBuffer& out = body_.out();
@@ -824,7 +819,7 @@ class KernelPrinter {
         for (size_t i = 0; i < registers.size(); ++i) act(registers[i], shared[i]);
       }
     };
-    out.line(words_.barrier);
+    wait_for_readers();
     each([&](const auto& r, const auto& s) { out.line(s.second + own + " = " + r.second + ";"); });
     out.line(words_.barrier);
     body_.push_scope(CppBody::kNoLoop, "");
@@ -858,6 +853,19 @@ class KernelPrinter {
     return "(total + " + text(finish_threads_ - 1) + ") / " + text(finish_threads_);
   }
 
+  // One test of an address for each access of several elements would be as much code as the rest.
+  std::string facts_of_pointers() {
+    std::string facts;
+    if (words_.aligned.empty()) return facts;
+    const std::vector<BufferId>& buffers = arguments_.buffers();
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (!unaligned_[buffers[i].value])
+        facts += "    " +
+                 replace_all(words_.aligned, "POINTER", "p" + text(static_cast<int64_t>(i))) + "\n";
+    }
+    return facts;
+  }
+
   SimtKernel assemble(const std::string& statements, const std::string& finish) {
     SimtKernel kernel;
     kernel.buffers = arguments_.buffers();
@@ -887,7 +895,7 @@ class KernelPrinter {
       text_ = replace_all(text_, "NAME", own) + "(" + of_device + ") {\n";
       if (!words_.status_in_arguments && kernel.checks_values)
         text_ += "  i32 checked = 0;\n  i32* const status = &checked;\n";
-      return text_ + body + "}\n";
+      return text_ + facts_of_pointers() + body + "}\n";
     };
     kernel.device_text = function(name, plan_.threads(), statements);
     if (!finish.empty())
@@ -917,6 +925,7 @@ class KernelPrinter {
 
   const Program& program_;
   const Kernel& kernel_;
+  const std::vector<bool>& unaligned_;
   const SimtWords& words_;
   Prelude& prelude_;
   KernelAnalysis analysis_;
@@ -927,14 +936,13 @@ class KernelPrinter {
   static constexpr int kFewParts = 32;
   static constexpr int kFinishColumns = 32;
   static constexpr size_t kLoadsAhead = 4;
-  static constexpr int64_t kFewRegisters = 16;  // of a thread
-  int finish_threads_;                          // of blocks that combine partial results
-  std::string position_;                        // the type of positions
+  int finish_threads_;    // of blocks that combine partial results
+  std::string position_;  // the type of positions
   std::vector<size_t> outer_;
   std::vector<size_t> inner_;
   std::vector<Accumulator> accumulators_;  // of a thread: lanes wide
   std::vector<Accumulator> totals_;        // of the group: scalars
-  std::vector<Expr> kept_;                 // loads whose values stay in registers
+  RowRegisters row_;
   int64_t scratch_bytes_ = 0;
   int64_t local_bytes_ = 0;  // that a block shares, about
   // Groups; where there are no inner loops vectors, or squares.
@@ -945,22 +953,24 @@ class KernelPrinter {
 }  // namespace
 
 std::optional<CombinedPart> print_simt_part(const Program& program, const Kernel& kernel,
+                                            const std::vector<bool>& unaligned,
                                             const SimtDialect& dialect,
                                             const ThreadHeuristics& heuristics, Prelude& prelude) {
-  KernelPrinter printer(program, kernel, dialect, heuristics, prelude, true);
+  KernelPrinter printer(program, kernel, unaligned, dialect, heuristics, prelude, true);
   std::optional<Kernel> online;
   if (printer.reads_rows_again()) online = with_online_sums(kernel);
-  return online ? KernelPrinter(program, *online, dialect, heuristics, prelude, true).print_part()
+  return online ? KernelPrinter(program, *online, unaligned, dialect, heuristics, prelude, true)
+                      .print_part()
                 : printer.print_part();
 }
 
 SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
-                             const SimtDialect& dialect, const ThreadHeuristics& heuristics,
-                             Prelude& prelude) {
-  KernelPrinter printer(program, kernel, dialect, heuristics, prelude);
+                             const std::vector<bool>& unaligned, const SimtDialect& dialect,
+                             const ThreadHeuristics& heuristics, Prelude& prelude) {
+  KernelPrinter printer(program, kernel, unaligned, dialect, heuristics, prelude);
   if (printer.reads_rows_again()) {
     if (const std::optional<Kernel> online = with_online_sums(kernel))
-      return KernelPrinter(program, *online, dialect, heuristics, prelude).print();
+      return KernelPrinter(program, *online, unaligned, dialect, heuristics, prelude).print();
   }
   return printer.print();
 }

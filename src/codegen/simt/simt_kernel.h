@@ -40,13 +40,14 @@ inline constexpr std::string_view kSimtFinish = "_finish";
 
 // The host function's signature is
 //   void KERNEL(const LitzHost* host, i32* status, char* scratch, char* p0, ..., i64 n0, ...)
-// `prelude` is that of the device text.
+// `prelude` is that of the device text, `unaligned` says of each buffer whether it begins anywhere.
 SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
-                             const SimtDialect& dialect, const ThreadHeuristics& heuristics,
-                             Prelude& prelude);
+                             const std::vector<bool>& unaligned, const SimtDialect& dialect,
+                             const ThreadHeuristics& heuristics, Prelude& prelude);
 
 // The kernel as one of several; nothing where it needs launches of its own.
 std::optional<CombinedPart> print_simt_part(const Program& program, const Kernel& kernel,
+                                            const std::vector<bool>& unaligned,
                                             const SimtDialect& dialect,
                                             const ThreadHeuristics& heuristics, Prelude& prelude);
 

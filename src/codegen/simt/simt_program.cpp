@@ -16,15 +16,19 @@ namespace {
 class ProgramPrinter {
  public:
   ProgramPrinter(const Plan& plan, const SimtDialect& dialect, const ThreadHeuristics& heuristics)
-      : plan_(plan), dialect_(dialect), heuristics_(heuristics), prelude_(target(dialect)) {}
+      : plan_(plan),
+        dialect_(dialect),
+        heuristics_(heuristics),
+        prelude_(target(dialect)),
+        unaligned_(unaligned_inputs(*plan.program)) {}
 
   SimtProgram print() {
     program_.calls.resize(plan_.kernels.size());
     print_launches(plan_, dialect_.words().combines_kernels,
                    {[this](KernelId id) { add_one(id); },
                     [this](KernelId id) {
-                      return print_simt_part(*plan_.program, plan_.kernels[id], dialect_,
-                                             heuristics_, prelude_);
+                      return print_simt_part(*plan_.program, plan_.kernels[id], unaligned_,
+                                             dialect_, heuristics_, prelude_);
                     },
                     [this](const CombinedLaunch& launch) { add_together(launch); }});
     if (!prelude_.missing().empty()) {
@@ -34,6 +38,8 @@ class ProgramPrinter {
     }
     program_.text = prelude_.text();
     program_.kernels_begin = program_.text.size();
+    for (size_t& piece : program_.pieces) piece += program_.kernels_begin;
+    program_.relies_on_alignment = !dialect_.words().aligned.empty();
     program_.text += kernels_;
     return std::move(program_);
   }
@@ -47,7 +53,7 @@ class ProgramPrinter {
 
   void add_one(KernelId id) {
     const Kernel& kernel = plan_.kernels[id];
-    add(id, print_simt_kernel(*plan_.program, kernel, dialect_, heuristics_, prelude_),
+    add(id, print_simt_kernel(*plan_.program, kernel, unaligned_, dialect_, heuristics_, prelude_),
         origins_comment(kernel));
   }
 
@@ -65,6 +71,7 @@ class ProgramPrinter {
       const std::string number = std::to_string(program_.functions.size());
       const std::string name = "k" + number;
       add_functions(plan_.kernels[id], printed, name);
+      program_.pieces.push_back(kernels_.size());
       kernels_ += "\n" + title + "\n" + replace_all(printed.device_text, kSimtKernelName, name);
       program_.host_text +=
           "\n" + replace_all(replace_all(printed.host_text, kSimtKernelName, name),
@@ -85,6 +92,7 @@ class ProgramPrinter {
     function.pointers = 1 + printed.buffers.size();
     function.integers = printed.symbols.size();
     function.checks_values = printed.checks_values;
+    function.piece = program_.pieces.size();
     if (!kernel.origins.empty()) function.origin = kernel.origins.back();
     program_.functions.push_back(function);
     if (printed.scratch_bytes == 0) return;
@@ -96,6 +104,7 @@ class ProgramPrinter {
   const SimtDialect& dialect_;
   const ThreadHeuristics& heuristics_;
   Prelude prelude_;
+  std::vector<bool> unaligned_;
   SimtProgram program_;
   std::string kernels_;
   std::unordered_map<std::string, size_t> known_;

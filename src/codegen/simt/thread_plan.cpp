@@ -153,7 +153,8 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
     if (!kernel.outer.empty() && kernel.reductions.empty()) {
       plan.vector_loop = kernel.outer.size() - 1;
       plan.lanes = lanes_along(analysis, program, plan.vector_loop, heuristics);
-      if (heuristics.local_memory && plan.groups % kTurnedEdge == 0) {
+      if (heuristics.local_memory && plan.groups % kTurnedEdge == 0 &&
+          plan.groups <= kTurnedEdge * kTurnedEdge) {
         TurnedLoads turned = find_turned_loads(analysis, kTurnedEdge / 2);
         plan.turned_loads = std::move(turned.loads);
         plan.turned_loop = turned.loop;
