@@ -107,14 +107,15 @@ TEST_F(TuneTritonTest, ArgumentsHaveOneOrder) {
     EXPECT_EQ(variant.printed.buffers, printed->kernels[0].printed.buffers) << variant.printed.tile;
 }
 
-// Of a product whose factors two programs share there is a variant with one function instead of two.
+// Of a product whose factors two programs share there is a variant with one function instead of
+// two.
 TEST_F(TuneTritonTest, AVariantMayHaveFewerFunctions) {
   ScheduleOptions options;
   options.matrix_products = true;
-  plan_ = plan_of(
-      program_text("a: f16[512, 3072] input; b: f16[1024, 3072] input; x: f32[4096] input; "
-                   "p: f32[512, 1024]; y: f32[4096]",
-                   R"(
+  plan_ =
+      plan_of(program_text("a: f16[512, 3072] input; b: f16[1024, 3072] input; x: f32[4096] input; "
+                           "p: f32[512, 1024]; y: f32[4096]",
+                           R"(
   reduction p[d0 < 512, d1 < 1024] over [d2 < 3072] sum product {
     t0 = load a[d0, d2]
     t1 = cast t0 to f32
@@ -124,8 +125,8 @@ TEST_F(TuneTritonTest, AVariantMayHaveFewerFunctions) {
     yield t4
   }
 )" + unary("y", "d0 < 4096", "abs", "x[d0]"),
-                   "p y"),
-      options);
+                           "p y"),
+              options);
   Result<TritonProgram> printed = print_triton_program(plan_);
   ASSERT_TRUE(printed) << printed.reason();
   program_ = std::move(*printed);
