@@ -70,8 +70,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "measure Triton kernels with several tiles on the device, and take the fastest")              \
   X(autotune_seconds, double, 30.0, false, "LITZ_AUTOTUNE_SECONDS", between(0, 1e6),              \
     "seconds that measuring the kernels of a graph may take, without compiling them")             \
-  X(matrix_products, bool, true, true, "LITZ_MATRIX_PRODUCTS", kAny,                              \
-    "let Triton kernels compute products of half floats, with what reads them, where that pays")  \
+  X(matrix_products, std::string, "auto", true, "LITZ_MATRIX_PRODUCTS", kAny,                     \
+    "let Triton kernels compute products of half floats, with what reads them: off, on, or "      \
+    "auto, which is where that pays: by a model, with autotune by measuring")                     \
   X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                 \
     "let Triton kernels compute attention of half floats: off, on, or auto, which is where the "  \
     "library has no fast kernel for its mask")                                                    \

@@ -17,9 +17,19 @@ constexpr int64_t kCombinedIterations = int64_t{1} << 20;
 // Columns that both dialects for a GPU take at once, at least.
 constexpr int64_t kBandWidth = 32;
 
-bool has_product_kernels(const Options& options, KernelDialect dialect,
-                         const DeviceTarget& device) {
-  return dialect == KernelDialect::kTriton && options.matrix_products && device.loads_tiles;
+ProductKernels product_kernels(const Options& options, KernelDialect dialect,
+                               const DeviceTarget& device) {
+  ProductKernels kernels = ProductKernels::kAuto;
+  if (options.matrix_products == "off") {
+    kernels = ProductKernels::kOff;
+  } else if (options.matrix_products == "on") {
+    kernels = ProductKernels::kOn;
+  } else if (options.matrix_products != "auto") {
+    throw UserError("option matrix_products: there is no '" + options.matrix_products +
+                    "'; there are auto, on, off");
+  }
+  const bool has_kernels = dialect == KernelDialect::kTriton && device.loads_tiles;
+  return has_kernels ? kernels : ProductKernels::kOff;
 }
 
 AttentionKernels attention_kernels(const Options& options) {
@@ -54,7 +64,7 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   if (options.random != "fused" && options.random != "eager")
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
   lowering.random_in_kernels = options.random == "fused";
-  lowering.matrix_products = has_product_kernels(options, dialect, device);
+  lowering.matrix_products = product_kernels(options, dialect, device);
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);
   return lowering;
@@ -82,7 +92,7 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
     schedule.column_sums =
         dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
   }
-  schedule.matrix_products = has_product_kernels(options, dialect, device);
+  schedule.matrix_products = product_kernels(options, dialect, device) != ProductKernels::kOff;
   return schedule;
 }
 

@@ -101,7 +101,7 @@ LoweringResult LoweringContext::run() {
     }
   }
   add_outputs();
-  return {std::move(program_), std::move(fallbacks_)};
+  return {std::move(program_), std::move(fallbacks_), std::move(products_)};
 }
 
 void LoweringContext::add_input(NodeId id) {
