@@ -79,8 +79,11 @@ class CompiledGraph {
   // One run with all inputs, the captured ones too.
   nb::object run(Inputs inputs);
   void record_runs(nb::object record) {
-    recordings_ =
-        std::make_unique<CudaRecordings>(door_, table(), host_.device(), std::move(record));
+    std::vector<bool> computed(static_cast<size_t>(table().num_inputs));
+    for (size_t i = 0; i < computed.size() && frozen_ != nullptr; ++i)
+      computed[i] = frozen_->is_computed(i);
+    recordings_ = std::make_unique<CudaRecordings>(door_, table(), host_.device(),
+                                                   std::move(record), std::move(computed));
   }
   // Calls bring the inputs that the graph had before it was split.
   void freeze(nb::object compute, std::vector<uint32_t> frozen, const nb::list& sources,
@@ -88,6 +91,12 @@ class CompiledGraph {
   const FrozenInputs* frozen() const { return frozen_.get(); }
   void forget_frozen() {
     if (frozen_ != nullptr) frozen_->forget();
+  }
+  std::vector<uint64_t> frozen_storages() const {
+    return frozen_ == nullptr ? std::vector<uint64_t>() : frozen_->storages();
+  }
+  void drop_frozen(const std::vector<uint64_t>& storages) {
+    if (frozen_ != nullptr) frozen_->drop_storages({storages.begin(), storages.end()});
   }
   size_t num_recordings() const { return recordings_ == nullptr ? 0 : recordings_->count(); }
 
@@ -179,8 +188,8 @@ void CompiledGraph::freeze(nb::object compute, std::vector<uint32_t> frozen,
   }
   if (read.size() != static_cast<size_t>(table().num_inputs))
     throw InternalError("a frozen graph has other inputs than were compiled");
-  frozen_ = std::make_unique<FrozenInputs>(door_, std::move(compute), std::move(frozen),
-                                           std::move(read), count);
+  frozen_ = std::make_unique<FrozenInputs>(door_, host_.device(), std::move(compute),
+                                           std::move(frozen), std::move(read), count);
 }
 
 // Of a tensor whose layout the library alone knows nothing but the handle is looked at.
@@ -548,6 +557,10 @@ void bind_compiled_graph(nb::module_& m) {
            nb::arg("sources"), nb::arg("count"),
            "Lets calls bring `count` inputs, of which those at positions `frozen` are computed "
            "with: `compute` and `sources` are what `litz.freezing` has.")
+      .def("frozen_storages", &CompiledGraph::frozen_storages,
+           "The storages of parameters that what was computed of them holds, as often as it does.")
+      .def("drop_frozen", &CompiledGraph::drop_frozen, nb::arg("storages"),
+           "Drops what was computed of parameters in one of these storages.")
       .def("forget_frozen", &CompiledGraph::forget_frozen,
            "Computes again at the next call what depends on frozen inputs alone.")
       .def_prop_ro(

@@ -54,6 +54,19 @@ Options options_from_python(const nb::dict& given) {
 
 namespace {
 
+// Called without the GIL. The object lives as long as the function, which Python owns.
+std::function<Result<double>(const std::string&)> time_by(const nb::object& timer) {
+  if (timer.is_none()) return {};
+  return [timer](const std::string& call) -> Result<double> {
+    const nb::gil_scoped_acquire acquired;
+    try {
+      return nb::cast<double>(timer(call));
+    } catch (const std::exception& error) {
+      return Unsupported{error.what()};
+    }
+  };
+}
+
 // (path, report as JSON, warnings, program, why it is left to eager, whether its kernels are the
 // backend's): a path, a program to be
 // interpreted, or a reason.
@@ -160,20 +173,23 @@ void bind_compiler(nb::module_& m) {
           [](HostPaths* self, std::vector<std::string> zig_folders,
              std::vector<std::string> nvrtc_folders, const DeviceTarget& device,
              std::shared_ptr<BackendDevice> backend, std::string python, std::string triton_worker,
-             std::string triton_version) {
+             std::string triton_version, const nb::object& library_timer) {
             new (self)
                 HostPaths{std::move(zig_folders),
                           std::move(nvrtc_folders),
                           device,
                           std::move(backend),
-                          {std::move(python), std::move(triton_worker), std::move(triton_version)}};
+                          {std::move(python), std::move(triton_worker), std::move(triton_version)},
+                          time_by(library_timer)};
           },
           nb::arg("zig_folders") = std::vector<std::string>(),
           nb::arg("nvrtc_folders") = std::vector<std::string>(), nb::arg("device") = DeviceTarget(),
           nb::arg("backend").none() = nb::none(), nb::arg("python") = "",
           nb::arg("triton_worker") = "", nb::arg("triton_version") = "",
+          nb::arg("library_timer").none() = nb::none(),
           "`triton_version` is empty where there is no Triton; else `python` runs `triton_worker`, "
-          "which imports it.");
+          "which imports it. `library_timer` gives the seconds of a library call, described in "
+          "JSON.");
   m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"),
         nb::arg("paths") = HostPaths(),
         "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "

@@ -126,11 +126,13 @@ int64_t offset_in(const TorchDoor& door, const Output& view, const void* input) 
 }  // namespace
 
 CudaRecordings::CudaRecordings(TorchDoor& door, const LitzArtifact& artifact,
-                               const TorchDevice& device, nb::object record)
+                               const TorchDevice& device, nb::object record,
+                               std::vector<bool> computed)
     : door_(door),
       artifact_(artifact),
       device_(device),
       record_(std::move(record)),
+      computed_(std::move(computed)),
       varies_(static_cast<size_t>(artifact.num_inputs)) {
   if (door.environment->api.from_blob_with_deleter == nullptr) {
     throw UserError(
@@ -171,7 +173,8 @@ bool CudaRecordings::take_addresses(const Frame& frame) {
   }
   if (warm_threads_.insert(PyThread_get_thread_ident()).second) return false;
   for (size_t i = 0; i < addresses_.size(); ++i) {
-    if (addresses_[i] == earlier_[i] || artifact_.inputs[i].is_mutated != 0) continue;
+    if (addresses_[i] == earlier_[i] || artifact_.inputs[i].is_mutated != 0 || computed_[i])
+      continue;
     // What a graph saves for its gradient has settled once that graph is recorded.
     if (is_recorded(addresses_[i]) && !is_recorded(earlier_[i])) continue;
     varies_[i] = true;

@@ -2,8 +2,10 @@
 //
 // A recording is a run on one stream with inputs at certain addresses, and is replayed for a call
 // that has the same ones. An input whose address changes between calls is copied into memory of
-// the recording, unless the graph writes to it, or the new address is an output of a recording. Outputs are memory of the recording that is lent to
-// the caller: as long as one of them lives the recording is busy, and a call takes or makes
+// the recording, unless the graph writes to it, it is computed of frozen parameters, which seldom
+// change: new ones get a recording of their own, or its new address is an output of another
+// recording. Outputs are memory of the recording that is lent to the caller: as long as one of them
+// lives the recording is busy, and a call takes or makes
 // another. How many there are is bounded; calls beyond that run without one.
 #pragma once
 
@@ -27,9 +29,9 @@ class CudaRecordings {
   // `record(inputs, copied)` captures a run with the inputs, those marked in `copied` in memory of
   // their own, and returns (replay, that memory, outputs), or None where the graph cannot be
   // captured. An output is ("input", i, None), ("view", i, tensor), ("own", -1, tensor) or
-  // ("value", -1, object).
+  // ("value", -1, object). Inputs marked in `computed` are computed of frozen parameters.
   CudaRecordings(TorchDoor& door, const LitzArtifact& artifact, const TorchDevice& device,
-                 nanobind::object record);
+                 nanobind::object record, std::vector<bool> computed);
   ~CudaRecordings();
 
   // The outputs of a call whose inputs were read into `frame` and checked, or an invalid object
@@ -66,7 +68,8 @@ class CudaRecordings {
   Addresses addresses_;
   std::vector<int64_t> extents_;  // sizes, strides and integers, where they may change
   Addresses earlier_;
-  std::vector<bool> varies_;  // by input: its address has changed
+  std::vector<bool> computed_;  // by input
+  std::vector<bool> varies_;    // by input: its address has changed
 };
 
 }  // namespace litz

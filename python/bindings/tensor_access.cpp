@@ -30,6 +30,34 @@ ptrdiff_t find_handle_offset(nb::handle torch) {
   throw UserError("this PyTorch stores tensors in Python objects in a way that Litz does not know");
 }
 
+// A tensor and what it is detached to share the counter of writes, and what `.data` gives has one
+// of its own: the one word at which the three are so. -1: not one.
+template <class WordsOf>
+ptrdiff_t find_counter_offset(const WordsOf& words_of) {
+  constexpr size_t kWords = 12;
+  const nb::module_ torch = nb::module_::import_("torch");
+  const nb::object mode = torch.attr("inference_mode")(false);
+  mode.attr("__enter__")();
+  ptrdiff_t found = -1;
+  size_t matches = 0;
+  const nb::object probes[] = {torch.attr("empty")(2, 3), torch.attr("zeros")(5)};
+  const nb::object detached[] = {probes[0].attr("detach")(), probes[1].attr("detach")()};
+  const nb::object apart[] = {probes[0].attr("data"), probes[1].attr("data")};
+  for (size_t word = 0; word < kWords; ++word) {
+    const auto value = [&](const nb::object& tensor) { return words_of(tensor.ptr())[word]; };
+    bool agrees = value(probes[0]) != value(probes[1]);
+    for (size_t i = 0; i < 2; ++i) {
+      agrees = agrees && value(probes[i]) != 0 && value(probes[i]) == value(detached[i]) &&
+               value(probes[i]) != value(apart[i]);
+    }
+    if (!agrees) continue;
+    ++matches;
+    found = static_cast<ptrdiff_t>(word * sizeof(uintptr_t));
+  }
+  mode.attr("__exit__")(nb::none(), nb::none(), nb::none());
+  return matches == 1 ? found : -1;
+}
+
 PyObject* (*find_wrap())(TorchTensor) {
   void* library = dlopen("libtorch_python.so", RTLD_NOLOAD | RTLD_LAZY);
   if (library == nullptr) return nullptr;
@@ -72,6 +100,18 @@ PyObject* TensorAccess::wrap(TorchTensor owned) const {
   }
   const nb::object capsule = nb::steal(PyCapsule_New(owned, nullptr, nullptr));
   return nb::handle(steal_handle_)(capsule).release().ptr();
+}
+
+const void* TensorAccess::version_counter(PyObject* tensor) const {
+  const auto words_of = [&](PyObject* object) {
+    const uintptr_t* words = nullptr;
+    std::memcpy(&words, handle(object), sizeof(words));
+    return words;
+  };
+  if (counter_offset_ == kNotSought) counter_offset_ = find_counter_offset(words_of);
+  if (counter_offset_ == kUnknown) return nullptr;
+  return reinterpret_cast<const void*>(
+      words_of(tensor)[static_cast<size_t>(counter_offset_) / sizeof(uintptr_t)]);
 }
 
 PyObject* TensorAccess::memory_format(int64_t number) const {

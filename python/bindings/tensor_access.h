@@ -28,6 +28,11 @@ class TensorAccess {
   // The Python object of a tensor: the one it has, or a new one. Takes over `owned`. New reference.
   PyObject* wrap(TorchTensor owned) const;
 
+  // What counts the writes to a tensor, shared by its views and what it is detached to; nullptr
+  // where this torch keeps it in a way that is not known. As long as one of these tensors lives no
+  // other counter has that address.
+  const void* version_counter(PyObject* tensor) const;
+
   // torch.float32 and so on; borrowed. nullptr where this torch lacks the dtype.
   PyObject* dtype(DType dtype) const { return dtypes_[static_cast<size_t>(dtype)]; }
   // torch.contiguous_format and so on, by torch's number; borrowed. Throws UserError for others.
@@ -50,6 +55,9 @@ class TensorAccess {
   PyObject* steal_handle_ = nullptr;  // torch._C._aoti.alloc_tensor_by_stealing_from_void_ptr
   Wrap wrap_ = nullptr;
   ptrdiff_t handle_offset_ = 0;
+  mutable ptrdiff_t counter_offset_ = kNotSought;  // in what the handle points to
+  static constexpr ptrdiff_t kNotSought = -2;
+  static constexpr ptrdiff_t kUnknown = -1;
 };
 
 }  // namespace litz

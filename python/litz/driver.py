@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from litz import _core
+from litz import _core, library_timer
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ def compile_graph(
         sys.executable or "",
         triton_worker(),
         triton_version() if device.kind == "cuda" else "",
+        functools.partial(library_timer.seconds, device=builder.device) if device.kind == "cuda" else None,
     )
     path, info, warnings, program, left, on_backend = _core.compile_graph(
         builder, dict(options), paths

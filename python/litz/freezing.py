@@ -7,7 +7,9 @@ and again when a parameter changes; ``python/bindings/frozen_inputs.h`` says how
 
 from __future__ import annotations
 
+import gc
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +45,8 @@ class FrozenGraph:
         """Makes the compiled rest take the inputs of the whole graph."""
         graph.freeze(self.compute, list(self.inputs), list(self.sources), self.count)
         _frozen_graphs.add(graph)
+        if _after_collection not in gc.callbacks:
+            gc.callbacks.append(_after_collection)
 
 
 class FrozenCalls:
@@ -65,7 +69,8 @@ class FrozenCalls:
         return len(self._outputs)
 
     def may_be_kept(self, inputs: Sequence[torch.Tensor]) -> bool:
-        """Whether writes to the inputs can be noticed later."""
+        """Whether writes to the inputs can be noticed later. What can be is about to be computed."""
+        drop_dead()
         if not any(tensor.is_inference() for tensor in inputs):
             return True
         self._warn(
@@ -73,6 +78,18 @@ class FrozenCalls:
             "torch.inference_mode() do not tell whether they were changed"
         )
         return False
+
+    def record_stream(self, values: Sequence[torch.Tensor]) -> None:
+        """Keeps what was computed until the current stream has used it, whenever it is dropped."""
+        for value in values:
+            if value.is_cuda:
+                value.record_stream(torch.cuda.current_stream(value.device))
+
+    def warn_of_versions(self) -> None:
+        self._warn(
+            "what depends on frozen parameters alone is computed in every call; this PyTorch does not tell whether "
+            "they were changed in a way that Litz knows"
+        )
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         values: list[Any] = list(inputs)
@@ -117,6 +134,24 @@ def refreeze() -> None:
     """
     for graph in list(_frozen_graphs):
         graph.forget_frozen()
+
+
+def drop_dead() -> None:
+    """Drops what was computed of parameters that nobody else has any more."""
+    graphs = list(_frozen_graphs)
+    held = Counter(storage for graph in graphs for storage in graph.frozen_storages())
+    if not held:
+        return
+    # A storage is used by what holds it here and by its Python object.
+    dead = [storage for storage, count in held.items() if torch._C._storage_Use_Count(storage) <= count + 1]
+    for graph in graphs if dead else ():
+        graph.drop_frozen(dead)
+
+
+def _after_collection(phase: str, info: Mapping[str, int]) -> None:
+    # The youngest generation is collected too often to go through all parameters.
+    if phase == "stop" and info["generation"] > 0:
+        drop_dead()
 
 
 def _packing_schemas(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> list[str]:

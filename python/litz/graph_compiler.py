@@ -28,7 +28,13 @@ def compile_fx(
     """
     from litz.options import resolve_options
 
-    return compile_graph_module(gm, resolve_options(None, options), "inference", example_inputs)
+    resolved = resolve_options(None, options)
+    if driver.is_on(resolved, "freeze"):
+        warn_once(
+            "the option freeze does nothing in litz.compile_fx; it does not say which inputs are parameters, as "
+            "torch.compile does"
+        )
+    return compile_graph_module(gm, resolved, "inference", example_inputs)
 
 
 def compile_graph_module(
@@ -71,6 +77,7 @@ def _compile(
     )
     read = time.perf_counter()
     split = None
+    given = options
     if frozen is not None:
         split = freezing.freeze(builder, options, len(example_inputs) + len(captured), warn_once)
     if split is not None:
@@ -93,7 +100,7 @@ def _compile(
         if result.on_backend:
             warn_once(f"a graph runs on the CPU, not on the option's device; {error}")
             note = f"not on {backend.name}, because {error}"
-            return _compile(gm, {**options, "device": ""}, kind, example_inputs, frozen, note)
+            return _compile(gm, {**given, "device": ""}, kind, example_inputs, frozen, note)
         warn_once(f"a graph runs in the interpreter, which is slow; {error}")
         result = driver.compile_graph(builder, {**options, "interpret": True})
         graph = _core.CompiledGraph(result.executable, describe_op, captured)

@@ -4,6 +4,7 @@ numbers again in the backward: the higher-order ops around them as ops of the li
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from litz.errors import UnsupportedGraph
 
 _library = torch.library.Library("litz", "FRAGMENT")
 _defined: set[str] = set()
+_defining = threading.Lock()
 
 
 def is_about_rng_state(target: Any) -> bool:
@@ -33,9 +35,10 @@ def as_library_op(
     name = ("save_rng_state_and_" if saves else "with_rng_state_") + "_".join(
         (op.namespace, op._opname, op._overloadname)
     )
-    if name not in _defined:
-        _define(name, op, saves)
-        _defined.add(name)
+    with _defining:
+        if name not in _defined:
+            _define(name, op, saves)
+            _defined.add(name)
     found = getattr(torch.ops.litz, name).default
     return found, tuple(args[1:]) if saves else (args[0], *args[2:])
 

@@ -17,6 +17,7 @@
 #include "codegen/simt/table_dialect.h"
 #include "codegen/triton/triton_artifact.h"
 #include "driver/check_options.h"
+#include "driver/choose_products.h"
 #include "driver/environment.h"
 #include "driver/report.h"
 #include "driver/reproducer.h"
@@ -195,6 +196,7 @@ class Compilation {
       });
       if (find_in_cache(cache, key)) return std::move(result_);
       triton_compiler(paths_.triton).start();
+      if (options_.autotune) timings_.measure("choose products", [&] { choose(); });
       const Plan plan = schedule(lower(KernelDialect::kTriton), KernelDialect::kTriton);
       const Result<CppSources> sources = compile_triton(plan, target, &reason);
       if (sources)
@@ -252,7 +254,7 @@ class Compilation {
   Result<CppSources> compile_triton(const Plan& plan, const CpuTarget& target,
                                     std::string* reason) {
     Result<TritonProgram> program =
-        timings_.measure("print", [&] { return print_triton_program(plan); });
+        timings_.measure("print", [&] { return print_triton_program(plan, triton_device()); });
     if (!program) {
       *reason = program.reason();
       return Unsupported{*reason};
@@ -282,6 +284,10 @@ class Compilation {
     return sources;
   }
 
+  TritonDevice triton_device() const {
+    return {std::max<int64_t>(paths_.device.multiprocessors, 1)};
+  }
+
   static std::vector<TritonCompiler::Function> triton_functions(const TritonProgram& program) {
     std::vector<TritonCompiler::Function> functions;
     for (const TritonProgram::Function& f : program.functions)
@@ -298,10 +304,10 @@ class Compilation {
     return images;
   }
 
-  // Whatever goes wrong leaves the kernels as they are.
-  void tune(const Plan& plan, TritonProgram& program, std::vector<TritonImage>& images) {
-    const Result<std::shared_ptr<const CudaDriver>> driver = CudaDriver::open();
-    const auto compile = [&](const TritonProgram& variants) -> Result<std::vector<TritonImage>> {
+  // What kernels are compiled and timed with, for so many seconds.
+  TuningTools tuning_tools(std::shared_ptr<const CudaDriver> driver, double seconds) {
+    const auto compile = [this](const TritonProgram& variants) -> Result<std::vector<TritonImage>> {
+      if (variants.functions.empty()) return std::vector<TritonImage>();
       const Result<std::vector<TritonCompiler::Image>> compiled =
           triton_compiler(paths_.triton)
               .compile_each(variants.text(), triton_functions(variants), paths_.device.arch,
@@ -310,12 +316,45 @@ class Compilation {
       if (!compiled) return Unsupported{compiled.reason()};
       return triton_images(*compiled);
     };
+    return {std::move(driver), paths_.device.number, paths_.device.arch, compile, seconds};
+  }
+
+  // Whether products are kernels or the library's calls, by measuring. Whatever goes wrong leaves
+  // them as they are.
+  void choose() {
+    const Result<std::shared_ptr<const CudaDriver>> driver = CudaDriver::open();
+    if (!driver || !paths_.time_library_call || options_.matrix_products != "auto" ||
+        !gpu_.loads_tiles)
+      return;
+    // Without traces: what counts is traced when it is planned once more.
+    Trace none("");
+    Timings unread;
+    const Graph graph = run_passes(graph_, options_, none, unread);
+    const auto plan = [&](const ProductChoices& choices) {
+      LoweringOptions lowering = lowering_options(options_, KernelDialect::kTriton, gpu_);
+      lowering.product_choices = choices;
+      LoweringResult lowered = lower_graph(graph, lowering);
+      return PlannedProducts{
+          schedule_program(std::make_shared<const Program>(std::move(lowered.program)),
+                           schedule_options(options_, KernelDialect::kTriton, gpu_)),
+          std::move(lowered.products)};
+    };
+    Result<ChosenProducts> chosen = choose_products(
+        {plan, [this](const std::string& call) { return paths_.time_library_call(call); }},
+        tuning_tools(*driver, options_.autotune_seconds), triton_device());
+    if (trace_.enabled()) trace_.write("products.txt", chosen ? chosen->log : chosen.reason());
+    if (chosen) products_ = std::move(*chosen);
+    is_untuned_ = !chosen || !chosen->is_finished;
+  }
+
+  // Whatever goes wrong leaves the kernels as they are.
+  void tune(const Plan& plan, TritonProgram& program, std::vector<TritonImage>& images) {
+    const Result<std::shared_ptr<const CudaDriver>> driver = CudaDriver::open();
+    const double seconds = options_.autotune_seconds - products_.seconds;
     const Result<Tuned> tuned =
-        driver ? tune_triton(plan, program, images,
-                             {*driver, paths_.device.number, paths_.device.arch, compile,
-                              options_.autotune_seconds})
+        driver ? tune_triton(plan, program, images, tuning_tools(*driver, seconds))
                : Unsupported{driver.reason()};
-    is_untuned_ = !tuned || !tuned->is_finished;
+    is_untuned_ = is_untuned_ || !tuned || !tuned->is_finished;
     if (!tuned) {
       result_.warnings.push_back(
           "the kernels of a graph could not be tuned and are as they are without; " +
@@ -330,7 +369,8 @@ class Compilation {
                             const std::string& reason) {
     if (trace_.enabled()) trace_.write(sources.units[0].name, sources.units[0].text);
     const std::string report =
-        with_dialect(report_plan(plan, sources, fallbacks_), dialect, reason);
+        with_products(with_dialect(report_plan(plan, sources, fallbacks_), dialect, reason),
+                      dialect == "triton" ? products_.measured : std::vector<MeasuredProduct>());
     const BuildResult built = build(compiler, target, cache, key, sources, report);
     if (!built.ok())
       return leave(std::string(build_status_name(built.status)) + "; " +
@@ -410,8 +450,10 @@ class Compilation {
   Program lower(KernelDialect dialect = KernelDialect::kCpp) {
     const Graph graph = run_passes(graph_, options_, trace_, timings_);
     find_laid_out_outputs(graph);
-    LoweringResult lowered = timings_.measure(
-        "lower", [&] { return lower_graph(graph, lowering_options(options_, dialect, gpu_)); });
+    LoweringOptions lowering = lowering_options(options_, dialect, gpu_);
+    lowering.product_choices = products_.choices;
+    LoweringResult lowered =
+        timings_.measure("lower", [&] { return lower_graph(graph, lowering); });
     fallbacks_ = std::move(lowered.fallbacks);
     if (trace_.enabled()) trace_.write("program.litz", to_string(lowered.program));
     if (options_.verify) verify_program(lowered.program);
@@ -656,6 +698,7 @@ class Compilation {
   DeviceTarget gpu_;  // the device, where it is one
   Timings timings_;
   bool is_untuned_ = false;  // the option asks for tuning, which was not finished
+  ChosenProducts products_;
   Compiled result_;
   std::vector<LoweringNote> fallbacks_;
   std::vector<uint32_t> laid_out_outputs_;  // those that are channels-last, not as in eager

@@ -1,6 +1,7 @@
 // The whole compiler: a graph and options in, an artifact on disk out.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "graph/graph.h"
 #include "ir/program.h"
 #include "runtime/backend_plugin.h"
+#include "support/error.h"
 #include "toolchain/triton.h"
 
 namespace litz {
@@ -22,6 +24,9 @@ struct HostPaths {
   // Where a graph of CPU tensors is to run, or NULL for the CPU.
   std::shared_ptr<BackendDevice> backend;
   TritonOptions triton;  // without a version where there is none
+  // Seconds that a call of the library takes on the device (library_call.h); empty where nobody can
+  // say. Only the caller copies it.
+  std::function<Result<double>(const std::string&)> time_library_call;
 };
 
 struct Compiled {

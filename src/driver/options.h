@@ -72,7 +72,8 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "seconds that measuring the kernels of a graph may take, without compiling them")             \
   X(matrix_products, std::string, "auto", true, "LITZ_MATRIX_PRODUCTS", kAny,                     \
     "let kernels compute matrix products, with what reads them: off, on, or auto, which is "      \
-    "where that pays; on a GPU Triton kernels those of half floats")                              \
+    "where that pays: by a model, with autotune by measuring; on a GPU Triton kernels those of "  \
+    "half floats")                                                                                \
   X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                 \
     "let Triton kernels compute attention of half floats: off, on, or auto, which is where the "  \
     "library has no fast kernel for its mask")                                                    \

@@ -160,6 +160,19 @@ std::string with_dialect(const std::string& report, const std::string& dialect,
   return dump(all);
 }
 
+std::string with_products(const std::string& report, const std::vector<MeasuredProduct>& products) {
+  Json json = Json::parse(report);
+  json["products"] = Json::array();
+  for (const MeasuredProduct& product : products) {
+    json["products"].push_back({{"product", product.key},
+                                {"count", product.count},
+                                {"is_kernel", product.is_kernel},
+                                {"kernel_seconds", product.kernel_seconds},
+                                {"library_seconds", product.library_seconds}});
+  }
+  return dump(json);
+}
+
 std::string with_layouts(const std::string& report, const std::vector<uint32_t>& channels_last) {
   Json all = Json::parse(report);
   all["channels_last_outputs"] = channels_last;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "driver/loaded_program.h"
 #include "runtime/kernel_timer.h"
 
 namespace litz {
@@ -16,91 +17,6 @@ constexpr double kLeastShare = 0.01;   // of the kernels' time that one takes, t
 constexpr size_t kMostKernels = 16;    // that are tuned
 constexpr double kNotableGain = 0.97;  // of the time that there was: more than noise
 constexpr double kConfirmedGain = 0.98;
-
-std::optional<int64_t> bytes_of(const Plan& plan, BufferId id) {
-  const Program& program = *plan.program;
-  const Index elements = storage_elements(program, program.buffer(id));
-  if (!elements.is_constant()) return std::nullopt;
-  return elements.constant() * static_cast<int64_t>(size_of(program.buffer(id).dtype));
-}
-
-// What would not be the same on zeros: stores to positions known only at run time, which all of
-// them would be one, and checks of what the kernel itself has written before.
-bool depends_on_values(const Kernel& kernel, bool checks) {
-  return std::any_of(kernel.stores.begin(), kernel.stores.end(), [&](const KernelStore& s) {
-    const bool reads =
-        std::find(kernel.reads.begin(), kernel.reads.end(), s.buffer) != kernel.reads.end();
-    return !s.runtime_indices.empty() || s.mode != StoreMode::kStore || (checks && reads);
-  });
-}
-
-// The functions of a program, loaded.
-class LoadedProgram {
- public:
-  LoadedProgram(const TritonProgram& program, const std::vector<TritonImage>& images,
-                const std::string& arch)
-      : program_(program), images_(images), arch_(arch) {}
-
-  // What went wrong, or an empty string.
-  std::string load(const std::shared_ptr<const CudaDriver>& driver, int32_t device) {
-    numbers_.assign(images_.size(), -1);
-    for (size_t i = 0; i < images_.size(); ++i) {
-      if (images_[i].bytes.empty()) continue;
-      numbers_[i] = static_cast<int32_t>(kernels_.size());
-      code_images_.push_back(
-          {images_[i].bytes.data(), static_cast<int64_t>(images_[i].bytes.size())});
-      kernels_.push_back({program_.functions[i].name.c_str(), numbers_[i]});
-    }
-    code_ = {arch_.c_str(), code_images_.data(), kernels_.data(),
-             static_cast<int32_t>(code_images_.size()), static_cast<int32_t>(kernels_.size())};
-    modules_ = std::make_unique<DeviceModules>(driver, &code_);
-    Result<DeviceModule*> module = modules_->on(device);
-    if (!module) return module.reason();
-    module_ = *module;
-    return {};
-  }
-
-  DeviceModule& module() const { return *module_; }
-
-  // Nothing where a size is known only at run time or a function has no code.
-  std::optional<TimedRun> run_of(const Plan& plan, size_t kernel,
-                                 const std::vector<BufferId>& buffers) const {
-    const TritonProgram::Kernel& k = program_.kernels[kernel];
-    TimedRun run;
-    if (!k.printed.symbols.empty()) return std::nullopt;
-    for (const TritonKernel::Partial& partial : k.printed.partials)
-      run.memory_bytes.push_back(partial_bytes(partial));
-    for (BufferId buffer : buffers) {
-      const std::optional<int64_t> bytes = bytes_of(plan, buffer);
-      if (!bytes) return std::nullopt;
-      run.memory_bytes.push_back(*bytes);
-    }
-    for (size_t i = 0; i < k.printed.functions.size(); ++i) {
-      const TritonFunction& function = k.printed.functions[i];
-      const TritonImage& image = images_[k.first + i];
-      if (numbers_[k.first + i] < 0 || !function.programs.is_constant()) return std::nullopt;
-      run.launches.push_back(
-          {numbers_[k.first + i],
-           {function.programs.constant(), function.splits, 1},
-           image.threads,
-           image.shared_bytes,
-           image.added_arguments,
-           image.scratch_bytes * function.programs.constant() * function.splits});
-    }
-    return run;
-  }
-
- private:
-  const TritonProgram& program_;
-  const std::vector<TritonImage>& images_;
-  const std::string arch_;
-  std::vector<int32_t> numbers_;  // by function; -1: it has no code
-  std::vector<LitzDeviceImage> code_images_;
-  std::vector<LitzDeviceKernel> kernels_;
-  LitzDeviceCode code_{};
-  std::unique_ptr<DeviceModules> modules_;
-  DeviceModule* module_ = nullptr;
-};
 
 class Tuner {
  public:
@@ -130,16 +46,23 @@ class Tuner {
         better.emplace_back(kernel, *variant);
     }
     for (const auto& [kernel, variant] : better) {
-      const size_t first = variants.program.kernels[variant].first;
-      const size_t count = program_.kernels[kernel].printed.functions.size();
-      std::copy_n(images->begin() + static_cast<std::ptrdiff_t>(first), count,
-                  images_.begin() + static_cast<std::ptrdiff_t>(program_.kernels[kernel].first));
+      replace_images(program_.kernels[kernel], variants.program.kernels[variant], *images);
       replace_kernel(program_, kernel, variants.program, variant);
     }
     return finish();
   }
 
  private:
+  void replace_images(const TritonProgram::Kernel& kernel, const TritonProgram::Kernel& variant,
+                      const std::vector<TritonImage>& others) {
+    const auto own = images_.begin() + static_cast<std::ptrdiff_t>(kernel.first);
+    const auto other = others.begin() + static_cast<std::ptrdiff_t>(variant.first);
+    const auto count = [](const TritonProgram::Kernel& k) {
+      return static_cast<std::ptrdiff_t>(k.printed.functions.size());
+    };
+    images_.insert(images_.erase(own, own + count(kernel)), other, other + count(variant));
+  }
+
   Tuned finish() { return {std::move(log_), has_time()}; }
   bool has_time() const { return used_ < tools_.seconds; }
 

@@ -13,6 +13,7 @@
 
 namespace litz {
 
+// Where kernels are compiled and timed.
 struct TuningTools {
   std::shared_ptr<const CudaDriver> driver;
   int32_t device = 0;

@@ -6,6 +6,12 @@
 
 namespace litz {
 
+const Argument& argument(const Node& call, std::string_view name) {
+  const int position = call.schema->find(name);
+  LITZ_CHECK(position >= 0, call.schema->full_name() + " has no argument " + std::string(name));
+  return call.arguments[static_cast<size_t>(position)];
+}
+
 std::string node_origin(const std::string& name, const std::string& stack) {
   return stack.empty() ? name : name + ": " + stack;
 }

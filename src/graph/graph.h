@@ -75,6 +75,9 @@ struct Node {
   std::vector<std::byte> constant_bytes;  // kConstant: the elements, row-major, host byte order
 };
 
+// The argument of a call by its name, which the schema has.
+const Argument& argument(const Node& call, std::string_view name);
+
 // A node as messages and comments name it: "softmax: model.py:12 in forward".
 std::string node_origin(const std::string& name, const std::string& stack);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <unordered_set>
 
 #include "graph/bind_arguments.h"
@@ -16,6 +17,16 @@ bool is_identifier(std::string_view name) {
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
          std::all_of(name.begin(), name.end(),
                      [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+// Nothing where a size is symbolic, or the number too large.
+std::optional<int64_t> number_of_elements(const TensorMeta& tensor) {
+  int64_t elements = 1;
+  for (const Index size : tensor.sizes) {
+    if (!size.is_constant() || __builtin_mul_overflow(elements, size.constant(), &elements))
+      return std::nullopt;
+  }
+  return elements;
 }
 
 bool is_device(std::string_view name) {
@@ -71,6 +82,7 @@ class Verifier {
     }
     for (const ValueMeta& meta : node.outputs) check_meta(meta);
     if (node.kind == NodeKind::kConstant) check_constant(node);
+    if (node.kind == NodeKind::kCall) check_view(node);
   }
 
   void check_call(const Node& node) {
@@ -171,6 +183,17 @@ class Verifier {
     check(
         static_cast<int64_t>(node.constant_bytes.size()) == bytes, 10,
         std::to_string(node.constant_bytes.size()) + " bytes instead of " + std::to_string(bytes));
+  }
+
+  void check_view(const Node& node) const {
+    const std::string op = node.schema->full_name();
+    if (op != "aten::view" && op != "aten::_unsafe_view" && op != "aten::reshape") return;
+    if (!node.outputs[0].is_tensor()) return;
+    const auto given = number_of_elements(graph_.tensor(node.arguments[0].get<Value>()));
+    const auto made = number_of_elements(node.outputs[0].tensor);
+    if (!given || !made) return;
+    check(*given == *made, 13,
+          "a view of " + std::to_string(*made) + " elements of " + std::to_string(*given));
   }
 
   void check_output(const Argument& output) {

@@ -16,6 +16,9 @@
 //      bytes are as many as its elements need.
 //  11. An output of the graph is a value, None, a number, a bool or a symbolic integer.
 //  12. The outputs whose layouts are free are given in ascending order, and are tensors.
+//  13. A view of other sizes (aten::view, aten::_unsafe_view, aten::reshape) has as many elements
+//  as
+//      its operand, where both numbers are constant.
 #pragma once
 
 #include "graph/graph.h"

@@ -108,6 +108,10 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
   if (rank < 3 || !is_width(query.sizes[rank - 1]) || !is_width(sizes[rank - 1]) ||
       !is_length(query.sizes[rank - 2]) || !is_length(key.sizes[rank - 2]))
     return false;
+  // Queries that broadcast to the result are the library's.
+  if (!std::equal(sizes.begin(), sizes.end() - 1, query.sizes.begin()) ||
+      query.sizes[rank - 1] != key.sizes[rank - 1] || key.sizes[rank - 2] != value.sizes[rank - 2])
+    return false;
   for (const TensorValue* operand : {&key, &value}) {
     if (!std::equal(sizes.begin(), sizes.end() - 3, operand->sizes.begin()) ||
         !shares_heads(sizes[rank - 3], operand->sizes[rank - 3]))

@@ -79,11 +79,12 @@ bool LoweringContext::compute_product_on_cpu(NodeId id) {
   OpCall call(*this, id);
   const std::string& op = call.node().schema->name;
   const DType dtype = call.result().dtype;
+  const bool has_bias = op == "aten::addmm" || op == "aten::baddbmm";
   const bool is_possible = dtype == DType::kFloat32 ||
                            (is_half(dtype) && (options_.half_products ||
                                                options_.matrix_products == ProductKernels::kOn));
   if (!is_possible || op == "aten::mv" ||
-      (op == "aten::addmm" && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))))
+      (has_bias && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))))
     return false;
   const auto [left, right] = factors_of(call);
   if (left.dtype != dtype || right.dtype != dtype) return false;

@@ -8,11 +8,7 @@
 // and
 //               saves a kernel that would read and write the product. It does not round in between
 //               as eager does.
-// In a kernel   Where the dialect has kernels for products and what reads one is a kernel of
-//               elements, both are one, if few factors are summed up: then writing and reading the
-//               product is much of the time. On an H200 that is 1.1 to 1.3 times as fast with 768
-//               factors, and cuBLAS alone is faster with 3072, or where what reads it computes
-//               much.
+// In a kernel   product_kernels.cpp says which ones.
 // Of float32    cuBLAS is up to twice as slow with the bias, which narrows its choice of kernels,
 // and
 //               the bias costs nothing in a kernel that reads the product anyway. Half floats stay
@@ -31,10 +27,6 @@ constexpr std::string_view kMm = "aten::mm(Tensor self, Tensor mat2) -> Tensor";
 constexpr std::string_view kAddmmActivation =
     "aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, "
     "Scalar alpha=1, bool use_gelu=False) -> Tensor";
-
-constexpr int64_t kVector = 8;               // half floats of 16 bytes
-constexpr int64_t kMostFactors = 1024;       // of a product in a kernel
-constexpr int64_t kLeastElements = 1 << 20;  // that it has
 
 bool is_one(const Argument& scalar) {
   return scalar == Argument(int64_t{1}) || scalar == Argument(1.0);
@@ -60,34 +52,6 @@ bool is_contiguous_along(const TensorValue& value, size_t dim) {
   return value.strided && value.strided->strides[dim].is_constant(1);
 }
 
-// One row by one: the rows lie at multiples of 16 bytes, as tensor descriptors want them.
-bool has_aligned_rows(const TensorValue& value, size_t along) {
-  if (!is_contiguous_along(value, along)) return false;
-  const Index stride = value.strided->strides[1 - along];
-  const Index offset = value.strided->offset;
-  return stride.is_constant() && stride.constant() % kVector == 0 && offset.is_constant() &&
-         offset.constant() % kVector == 0;
-}
-
-bool is_elementwise(const Node& node) {
-  const std::string op = node.schema->full_name();
-  const auto has = [&](std::span<const LoweringRow> rows) {
-    return std::any_of(rows.begin(), rows.end(),
-                       [&](const LoweringRow& row) { return row.op == op; });
-  };
-  return has(pointwise_lowerings()) || has(activation_lowerings());
-}
-
-// ... of a few instructions an element: a product's kernel has few threads to spare for it. With an
-// error function there, products of 16384 x 768 and 768 x 3072 took 275 us on an H200 instead of
-// 175.
-bool is_cheap(const Node& node) {
-  static constexpr std::array<std::string_view, 12> kCheap = {
-      "aten::add",   "aten::sub", "aten::mul",     "aten::rsub",    "aten::relu", "aten::where",
-      "aten::clamp", "aten::neg", "aten::maximum", "aten::minimum", "aten::abs",  "aten::_to_copy"};
-  return std::find(kCheap.begin(), kCheap.end(), node.schema->name) != kCheap.end();
-}
-
 bool is_one_by(const TensorValue& value, size_t dim) { return value.sizes[dim].is_constant(1); }
 
 // A product of a matrix, whose rows or columns lie in memory one after the other, and a vector.
@@ -102,24 +66,29 @@ bool LoweringContext::lower_product(NodeId id) {
   const Node& node = graph_.node(id);
   const std::string op = node.schema->full_name();
   const bool adds = op == "aten::addmm";
-  if (!adds && op != "aten::mm" && op != "aten::mv" && op != "aten::bmm") return false;
+  const bool of_batches = op == "aten::bmm" || op == "aten::baddbmm";
+  if (!adds && !of_batches && op != "aten::mm" && op != "aten::mv") return false;
   OpCall call(*this, id);
   const TensorMeta& meta = call.result();
   if (meta.device == "cpu") return compute_product_on_cpu(id);
-  if (!meta.device.starts_with("cuda") || op == "aten::bmm" || !cannot_fail(graph_, node))
-    return false;
+  if (!meta.device.starts_with("cuda") || !cannot_fail(graph_, node)) return false;
   if (!is_half(meta.dtype) && meta.dtype != DType::kFloat32) return false;
-  if (adds && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))) return false;
+  const bool has_bias = adds || op == "aten::baddbmm";
+  if (has_bias && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))) return false;
+  if (of_batches) return compute_product(id, false) || compute_product(id, true);
   if (multiply_vector(id)) return true;
-  if (op == "aten::mv" || (adds && call.tensor("self").rank() != 1)) return false;
+  if (op == "aten::mv") return false;
+  if (compute_product(id, false)) return true;
+  if (adds && call.tensor("self").rank() != 1) return false;
   if (is_half(meta.dtype))
-    return pad_product(id) || (adds && apply_activation(id)) || compute_product(id);
+    return pad_product(id) || (adds && apply_activation(id)) || compute_product(id, true);
   return adds && add_bias_apart(id);
 }
 
-// Of an mm, a bmm, an addmm or an mv.
+// Of an mm, an addmm, an mv, a bmm or a baddbmm.
 std::pair<TensorValue, TensorValue> LoweringContext::factors_of(const OpCall& call) {
   const std::string& op = call.node().schema->name;
+  if (op == "aten::baddbmm") return {call.tensor("batch1"), call.tensor("batch2")};
   return {call.tensor(op == "aten::addmm" ? "mat1" : "self"),
           call.tensor(op == "aten::mv" ? "vec" : "mat2")};
 }
@@ -146,38 +115,6 @@ std::optional<NodeId> LoweringContext::only_user(Value value, bool (*wanted)(con
   return std::nullopt;
 }
 
-// What alone reads the value computes each of its own elements from one of it, and so on as far as
-// there is only one reader, all cheaply.
-bool LoweringContext::feeds_cheap_elementwise(Value value) const {
-  const std::optional<NodeId> user = only_user(value, is_elementwise);
-  for (std::optional<NodeId> next = user; next; next = only_user({*next, 0}, is_elementwise)) {
-    if (!is_cheap(graph_.node(*next))) return false;
-  }
-  if (!user || graph_.node(*user).outputs.size() != 1 || !graph_.meta({*user, 0}).is_tensor())
-    return false;
-  IndexContext& context = program_.indices();
-  return product(context, graph_.tensor({*user, 0}).sizes) ==
-         product(context, graph_.tensor(value).sizes);
-}
-
-bool LoweringContext::compute_product(NodeId id) {
-  if (options_.matrix_products == ProductKernels::kOff || !feeds_cheap_elementwise({id, 0}))
-    return false;
-  OpCall call(*this, id);
-  const auto [left, right] = factors_of(call);
-  const Index rows = left.sizes[0];
-  const Index factors = left.sizes[1];
-  const Index columns = right.sizes[1];
-  if (!rows.is_constant() || !factors.is_constant() || !columns.is_constant()) return false;
-  if (factors.constant() > kMostFactors || factors.constant() % kVector != 0 ||
-      columns.constant() % kVector != 0 || rows.constant() * columns.constant() < kLeastElements)
-    return false;
-  if (!has_aligned_rows(left, 1) || !(has_aligned_rows(right, 0) || has_aligned_rows(right, 1)))
-    return false;
-  set_product(call, left, right, true);
-  return true;
-}
-
 // Result 0 as a sum of products, in float32, that is rounded once with the bias of an addmm.
 void LoweringContext::set_product(OpCall& call, const TensorValue& left, const TensorValue& right,
                                   bool of_matrices) {
@@ -187,9 +124,11 @@ void LoweringContext::set_product(OpCall& call, const TensorValue& left, const T
   const std::array<size_t, 1> summed = {last};
   const TensorValue sum =
       call.reduce(ReductionKind::kSum, sizes, summed, false, [&](std::span<const Index> p) {
-        std::vector<Index> in_left(p.begin(), p.begin() + static_cast<int64_t>(left.rank()) - 1);
-        std::vector<Index> in_right(p.begin(), p.begin() + static_cast<int64_t>(left.rank()) - 2);
-        in_left.push_back(p[last]);
+        // Behind the batch, if there is one; a vector has one dimension.
+        std::vector<Index> in_left(p.begin(), p.begin() + static_cast<std::ptrdiff_t>(left.rank()));
+        in_left.back() = p[last];
+        std::vector<Index> in_right;
+        if (left.rank() == 3) in_right.push_back(p[0]);
         in_right.push_back(p[last]);
         if (right.rank() > 1) in_right.push_back(p[last - 1]);
         return load_wide(call, left, in_left) * load_wide(call, right, in_right);
@@ -197,7 +136,8 @@ void LoweringContext::set_product(OpCall& call, const TensorValue& left, const T
   Program& program = call.program();
   const OperationId added(static_cast<uint32_t>(program.operations().size() - 1));
   std::get<Reduction>(program.operations()[added].v).is_product = of_matrices;
-  if (call.node().schema->name != "aten::addmm") {
+  const std::string& op = call.node().schema->name;
+  if (op != "aten::addmm" && op != "aten::baddbmm") {
     set_rounded(call, 0, sum);
     return;
   }

@@ -25,7 +25,9 @@ bool same_strides(std::span<const Index> sizes, std::span<const Index> a,
   return true;
 }
 
-// Whether two elements are known to lie in the same place, but for dimensions that are expanded.
+// Whether two elements may lie in the same place, but for dimensions that are expanded: rows that
+// reach into each other count, also where their elements miss each other. False where sizes or
+// strides are symbolic.
 bool overlaps_itself(const ValueMeta& meta) {
   if (!meta.is_tensor()) return false;
   std::vector<std::pair<int64_t, int64_t>> steps;  // stride and size
@@ -99,7 +101,7 @@ LoweringResult LoweringContext::run() {
     }
   }
   add_outputs();
-  return {std::move(program_), std::move(fallbacks_)};
+  return {std::move(program_), std::move(fallbacks_), std::move(products_)};
 }
 
 void LoweringContext::add_input(NodeId id) {
@@ -174,7 +176,7 @@ void LoweringContext::lower_call(NodeId id) {
   // Eager writes the elements of such a result one over the other.
   const bool is_view = !node.schema->returns.empty() && !node.schema->returns[0].alias_set.empty();
   if (!is_view && std::any_of(node.outputs.begin(), node.outputs.end(), overlaps_itself)) {
-    call_library(id, "elements of its result share memory");
+    call_library(id, "elements of its result may share memory");
     return;
   }
   if (const std::string reason = argument_obstacle(node); !reason.empty()) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,10 +32,19 @@ struct LoweringNote {
   std::string reason;
 };
 
+// A matrix product that may be a kernel of the dialect's own.
+struct ProductNote {
+  std::string key;  // what it is and what reads it: those of one key are alike
+  std::string node;
+  double operations = 0;
+  bool is_kernel = false;  // else the library's call
+};
+
 struct LoweringResult {
   Program program;
   std::vector<LoweringNote>
       fallbacks;  // ops that run as library calls because no lowering took them
+  std::vector<ProductNote> products;
 };
 
 // Which attention is a kernel of the dialect's own, where it has them.
@@ -44,12 +54,12 @@ enum class AttentionKernels : uint8_t {
   kOn,    // all that can be
 };
 
-// Which matrix products are kernels of the dialect's own (schedule/matrix_product.h), where it has
-// them.
+// Which matrix products are kernels of the dialect's own, where it has them
+// (schedule/matrix_product.h).
 enum class ProductKernels : uint8_t {
   kOff,
-  kAuto,  // where that pays
-  kOn,    // on a CPU: all that can be
+  kAuto,  // of which a model says that they are faster than the library
+  kOn,    // all that can be
 };
 
 struct LoweringOptions {
@@ -59,6 +69,8 @@ struct LoweringOptions {
   bool random_in_kernels = true;
   ProductKernels matrix_products = ProductKernels::kOff;
   bool half_products = false;  // on a CPU: of half floats too, where that pays
+  // By ProductNote::key: whether they are kernels, whatever the model says.
+  std::map<std::string, bool> product_choices;
   AttentionKernels attention = AttentionKernels::kOff;
 };
 

@@ -72,14 +72,12 @@ class LoweringContext {
   // Lowers a matrix product that had better be more or other than the library's call.
   bool lower_product(NodeId id);
   bool multiply_vector(NodeId id);
-  bool compute_product(NodeId id);
   static void set_product(OpCall& call, const TensorValue& left, const TensorValue& right,
                           bool of_matrices);
   static std::pair<TensorValue, TensorValue> factors_of(const OpCall& call);
   bool apply_activation(NodeId id);
   bool add_bias_apart(NodeId id);
   std::optional<NodeId> only_user(Value value, bool (*wanted)(const Node&)) const;
-  bool feeds_cheap_elementwise(Value value) const;
   bool feeds_kernels(Value value) const;
   BufferId multiply(NodeId id, std::string_view op, std::string_view schema,
                     std::initializer_list<std::string_view> names,
@@ -89,6 +87,17 @@ class LoweringContext {
                             std::vector<ExternArgument> arguments, const TensorMeta& meta);
   // ---- cpu_products.cpp ----
   bool compute_product_on_cpu(NodeId id);
+  // ---- product_kernels.cpp ----
+  // Lowers the product to a kernel, where that can be and what was measured, else the model, says
+  // so.
+  bool compute_product(NodeId id, bool by_model);
+  bool can_be_kernel(const TensorValue& left, const TensorValue& right) const;
+  bool pays_as_kernel(Value value, const TensorValue& left, const TensorValue& right) const;
+  ProductNote describe_product(NodeId id, const TensorValue& left, const TensorValue& right) const;
+  // The calls that alone read the value, each the one before.
+  std::vector<NodeId> elementwise_readers(Value value) const;
+  bool feeds_cheap_elementwise(Value value) const;
+  bool is_written(BufferId buffer) const;
   // ---- attention.cpp ----
   // Lowers attention that had better be a kernel than the library's call.
   bool lower_attention(NodeId id);
@@ -118,6 +127,7 @@ class LoweringContext {
   BufferId seeds_;                      // once a kernel draws random numbers
   OperationId draws_seeds_;
   std::vector<LoweringNote> fallbacks_;
+  std::vector<ProductNote> products_;
   std::string origin_;
 };
 

@@ -143,13 +143,36 @@ std::optional<Unsupported> lower_rand(OpCall& call) {
   });
 }
 
+// The library has messages of its own for what it refuses.
+const Unsupported kRefused{"the library refuses its arguments"};
+
+double greatest(DType dtype) { return largest_finite(dtype).real; }
+
 std::optional<Unsupported> lower_uniform(OpCall& call) {
   const std::optional<double> from = real_argument(call, "from");
   const std::optional<double> to = real_argument(call, "to");
   if (!from || !to) return Unsupported{"its bounds are symbolic"};
+  const DType dtype = call.result().dtype;
+  if (!is_floating(dtype)) return Unsupported{"its result is no floating number"};
+  const double most = greatest(dtype);
+  if (!(std::abs(*from) <= most && std::abs(*to) <= most && *from <= *to && *to - *from <= most))
+    return kRefused;
   return set_random_float(call, [&](const Draws& draws, std::span<const Index> position) {
     return draws.uniform(position, digits_of(draws.dtype())) * (*to - *from) + *from;
   });
+}
+
+// Whether the library takes `low` and `last` as bounds of numbers of the dtype; floats round them.
+bool holds_integers(DType dtype, int64_t low, int64_t last) {
+  if (is_floating(dtype)) {
+    const double most = greatest(dtype);
+    return static_cast<double>(low) >= -most && static_cast<double>(last) <= most;
+  }
+  if (dtype == DType::kBool) return low >= 0 && last <= 1;
+  const int bits = 8 * size_of(dtype) - (is_signed(dtype) ? 1 : 0);
+  if (bits >= 63) return is_signed(dtype) || low >= 0;
+  const int64_t last_of_dtype = (int64_t{1} << bits) - 1;
+  return low >= (is_signed(dtype) ? -last_of_dtype - 1 : 0) && last <= last_of_dtype;
 }
 
 // low + a number below `range`.
@@ -164,6 +187,7 @@ std::optional<Unsupported> lower_integers(OpCall& call) {
   const int64_t high = high_index.constant();
   if (low >= high || (low < 0 && high > std::numeric_limits<int64_t>::max() + low))
     return Unsupported{"its range is empty or wider than an int64"};
+  if (!holds_integers(call.result().dtype, low, high - 1)) return kRefused;
   const int64_t range = high - low;
   return set_random(call, [&](const Draws& draws, std::span<const Index> position) {
     ExprContext& exprs = call.exprs();
@@ -187,9 +211,20 @@ std::optional<Unsupported> lower_randn(OpCall& call) {
   });
 }
 
+// Of an argument that is a known number.
+bool is_at_least(const OpCall& call, std::string_view name, double least) {
+  const std::optional<double> number = real_argument(call, name);
+  return number && *number >= least;
+}
+bool is_positive(const OpCall& call, std::string_view name) {
+  const std::optional<double> number = real_argument(call, name);
+  return number && *number > 0;
+}
+
 // The mean and the deviation are numbers or tensors; a negative deviation is an error.
 std::optional<Unsupported> lower_normal(OpCall& call) {
   const DType computed = computation_dtype(call.result().dtype);
+  if (!call.is_tensor("std") && !is_at_least(call, "std", 0)) return kRefused;
   return set_random_float(call, [&](const Draws& draws, std::span<const Index> position) {
     Expr deviation = load_converted(call, "std", position, computed);
     if (call.is_tensor("std"))
@@ -199,6 +234,7 @@ std::optional<Unsupported> lower_normal(OpCall& call) {
 }
 
 std::optional<Unsupported> lower_log_normal(OpCall& call) {
+  if (!is_positive(call, "std")) return kRefused;
   const DType computed = computation_dtype(call.result().dtype);
   return set_random_float(call, [&](const Draws& draws, std::span<const Index> position) {
     return exponential(draws.normal(position) * load_converted(call, "std", position, computed) +
@@ -209,12 +245,14 @@ std::optional<Unsupported> lower_log_normal(OpCall& call) {
 std::optional<Unsupported> lower_exponential(OpCall& call) {
   const std::optional<double> rate = real_argument(call, "lambd");
   if (!rate) return Unsupported{"its rate is symbolic"};
+  if (!(*rate > 0)) return kRefused;
   return set_random_float(call, [&](const Draws& draws, std::span<const Index> position) {
     return draws.exponential(position) * (1 / *rate);
   });
 }
 
 std::optional<Unsupported> lower_cauchy(OpCall& call) {
+  if (!is_positive(call, "sigma")) return kRefused;
   const DType computed = computation_dtype(call.result().dtype);
   return set_random_float(call, [&](const Draws& draws, std::span<const Index> position) {
     const Expr slope =
@@ -264,6 +302,7 @@ std::optional<double> dropped(const OpCall& call) {
 std::optional<Unsupported> lower_dropout(OpCall& call) {
   const std::optional<double> p = dropped(call);
   if (!p) return Unsupported{"its p is symbolic"};
+  if (!(*p >= 0 && *p <= 1)) return kRefused;
   if (*p == 0) {
     call.set(0, call.tensor("input"));
     return std::nullopt;
@@ -281,6 +320,7 @@ std::optional<Unsupported> lower_dropout(OpCall& call) {
 std::optional<Unsupported> lower_native_dropout(OpCall& call) {
   const std::optional<double> p = dropped(call);
   if (!p) return Unsupported{"its p is symbolic"};
+  if (!(*p >= 0 && *p <= 1)) return kRefused;
   if (*p == 0) {
     set_elementwise(call, {"input"}, [](std::span<const Expr> x) { return x[0]; });
     call.set(1, call.pointwise(call.result(1), [&](std::span<const Index>) {

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::string_view kBatchNorm = "aten::_native_batch_norm_legit_no_training";
 
-const Argument& argument(const Node& call, std::string_view name) {
-  return call.arguments[static_cast<size_t>(call.schema->find(name))];
-}
-
 bool is_one(const Argument& number) {
   return number == Argument(int64_t{1}) || number == Argument(1.0);
 }
@@ -31,6 +27,7 @@ bool is_number(const Argument& argument) {
 // A convolution, or a product of a matrix and a weight; what follows it is done to each channel.
 struct Layer {
   NodeId id;
+  Value input;
   Value weight;
   Argument bias;                  // a value or none
   size_t channel_dim = 0;         // of the weight; of one that is grouped and transposed see below
@@ -83,6 +80,8 @@ class Folder {
     if (!layer) layer = product(id);
     if (!layer || !frozen_.depends_on_input(layer->weight)) return;
     if (layer->bias.is_value() && !frozen_.is_frozen(layer->bias.get<Value>())) return;
+    // Scaling is computed in a wider floating dtype.
+    if (!is_floating(graph_.tensor(layer->weight).dtype)) return;
     if (!is_dense(graph_.tensor(layer->weight))) return;
     std::optional<NodeId> step = next_step({id, 0}, *layer);
     while (step) {
@@ -101,6 +100,7 @@ class Folder {
     if (node.schema->full_name() != "aten::convolution") return std::nullopt;
     Layer layer;
     layer.id = id;
+    layer.input = argument(node, "input").get<Value>();
     layer.weight = argument(node, "weight").get<Value>();
     layer.bias = argument(node, "bias");
     const TensorMeta& weight = graph_.tensor(layer.weight);
@@ -122,6 +122,7 @@ class Folder {
     if (op != "aten::mm" && op != "aten::addmm") return std::nullopt;
     Layer layer;
     layer.id = id;
+    layer.input = argument(node, op == "aten::mm" ? "self" : "mat1").get<Value>();
     layer.weight = argument(node, "mat2").get<Value>();
     layer.channel_dim = 1;
     const Index channels = graph_.tensor(layer.weight).sizes[1];
@@ -162,6 +163,8 @@ class Folder {
     const Node& node = graph_.node(user);
     if (!is_step(node, value, layer) || graph_.meta({user, 0}) != graph_.meta(value))
       return std::nullopt;
+    // The new layer reads its input where the last step is.
+    if (aliases_.is_written_between(layer.input, layer.id, user)) return std::nullopt;
     // The statistics that a batch norm gives as well.
     for (uint32_t k = 1; k < node.outputs.size(); ++k) {
       if (!users_[{user, k}].empty() || aliases_.is_visible({user, k})) return std::nullopt;
@@ -231,8 +234,7 @@ class Folder {
       arguments[static_cast<size_t>(node.schema->find("bias"))] = bias;
       return {rewriter_.copy_call(layer.id, std::move(arguments)), 0};
     }
-    const bool is_mm = node.schema->name == "aten::mm";
-    const Value left = rewriter_.map(argument(node, is_mm ? "self" : "mat1").get<Value>());
+    const Value left = rewriter_.map(layer.input);
     if (bias.is_none()) return add("aten::mm", {left, weight}, {}, meta);
     return add("aten::addmm", {bias, left, weight}, {}, meta);
   }

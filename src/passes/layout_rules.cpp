@@ -84,7 +84,7 @@ bool has_kernels(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
 
-const Argument* argument(const Node& call, std::string_view name) {
+const Argument* find_argument(const Node& call, std::string_view name) {
   const int position = call.schema->find(name);
   return position < 0 ? nullptr : &call.arguments[static_cast<size_t>(position)];
 }
@@ -119,9 +119,9 @@ std::optional<Convolution> find_convolution(const Graph& graph, NodeId id) {
                              call.schema->full_name()) == std::end(kConvolutions))
     return std::nullopt;
   Convolution found;
-  found.input = argument(call, "input")->get<Value>();
-  found.weight = argument(call, "weight")->get<Value>();
-  if (backward) found.gradient = argument(call, "grad_output")->get<Value>();
+  found.input = find_argument(call, "input")->get<Value>();
+  found.weight = find_argument(call, "weight")->get<Value>();
+  if (backward) found.gradient = find_argument(call, "grad_output")->get<Value>();
 
   const TensorMeta& input = graph.tensor(found.input);
   const TensorMeta& weight = graph.tensor(found.weight);
@@ -133,8 +133,8 @@ std::optional<Convolution> find_convolution(const Graph& graph, NodeId id) {
   }
   if (!has_channels_last(weight.sizes.size())) return std::nullopt;
 
-  const bool transposed = is_true(argument(call, "transposed"));
-  found.kind = kind_of(weight, *argument(call, "groups") != Argument(int64_t{1}), transposed);
+  const bool transposed = is_true(find_argument(call, "transposed"));
+  found.kind = kind_of(weight, *find_argument(call, "groups") != Argument(int64_t{1}), transposed);
   found.multiply_adds = multiply_adds(input, output, weight, transposed);
   if (backward) {
     const double gradients =

@@ -22,10 +22,6 @@ constexpr int64_t kUnit = 8;  // half floats of 16 bytes
 constexpr double kLeastMultiplyAdds = 1 << 28;
 constexpr int64_t kFewestFactors = 128;  // and here a copy of the result
 
-const Argument& argument(const Node& call, std::string_view name) {
-  return call.arguments[static_cast<size_t>(call.schema->find(name))];
-}
-
 class Packer {
  public:
   Packer(const Graph& graph, const PassOptions& options)

@@ -5,11 +5,9 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include "graph/alias_analysis.h"
-#include "graph/bind_arguments.h"
 #include "passes/graph_rewriter.h"
 
 namespace litz {
@@ -41,6 +39,7 @@ struct SpeltOut {
   Value bias;       // added to the scores, of any shape that broadcasts; invalid: none
   Value condition;  // where it holds scores are -inf; invalid: none
   Value masked;     // the scores that either is for, whose sizes it broadcasts to
+  NodeId product;   // of queries and keys
 };
 
 // Four-dimensional operands.
@@ -56,7 +55,6 @@ class Recognizer {
       : graph_(graph), aliases_(graph), rewriter_(graph), uses_(graph, 0) {
     for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
       const Node& node = graph.node(NodeId(i));
-      names_.insert(node.name);
       for (const Argument& argument : node.arguments)
         for_each_value(argument, [&](Value value) { ++uses_[value]; });
     }
@@ -131,7 +129,25 @@ class Recognizer {
     if (!product.valid()) return std::nullopt;
     found.query = operand(*call(product));
     found.key = operand(*call(product), 1);
-    return tensor(product).sizes.back() == keys ? std::optional(found) : std::nullopt;
+    found.product = product.node;
+    if (tensor(product).sizes.back() != keys || !has_rows_of(found, tensor(result)))
+      return std::nullopt;
+    return is_read_later(found, id) ? std::optional(found) : std::nullopt;
+  }
+
+  // The steps in between keep the order of the elements, but may group them into other rows and
+  // another batch.
+  bool has_rows_of(const SpeltOut& found, const TensorMeta& result) const {
+    const Index batch = result.sizes[0];
+    return tensor(found.query).sizes[1] == result.sizes[1] &&
+           tensor(found.query).sizes[0] == batch && tensor(found.key).sizes[0] == batch &&
+           tensor(found.value).sizes[0] == batch;
+  }
+
+  // The new call reads all operands where the second product is.
+  bool is_read_later(const SpeltOut& found, NodeId id) const {
+    return !aliases_.is_written_between(found.query, found.product, id) &&
+           !aliases_.is_written_between(found.key, found.product, id);
   }
 
   // From the scores down to the product of queries and keys; what masks and scales it.
@@ -181,11 +197,12 @@ class Recognizer {
     }
     if (found.masked.valid() && !has_score_sizes(tensor(found.masked).sizes, found)) return false;
     const int64_t least = is_half(dtype) ? kLeastLength : kLeastLongLength;
-    const int64_t width = std::max(query.sizes[2].constant(), result.sizes[2].constant());
+    const int64_t width = query.sizes[2].constant();
     if (query.sizes[1].constant() < least || key.sizes[2].constant() < least || width > kMostWidth)
       return false;
     if (found.bias.valid() && !is_mask(found.bias, dtype)) return false;
     if (found.condition.valid() && !is_mask(found.condition, DType::kBool)) return false;
+    if (query.sizes[2] != result.sizes[2]) return false;
     if (!on_cuda) return true;
     const int64_t keys = key.sizes[2].constant();
     if (found.bias.valid() &&
@@ -195,8 +212,7 @@ class Recognizer {
     if (found.condition.valid() && !tensor(found.condition).sizes.back().is_constant(keys))
       return false;
     const bool is_masked = found.bias.valid() || found.condition.valid();
-    return query.sizes[2] == result.sizes[2] && width % kVector == 0 &&
-           (!is_masked || keys % kVector == 0);
+    return width % kVector == 0 && (!is_masked || keys % kVector == 0);
   }
 
   // Of three dimensions, or of four with the batch as two; rows and columns as in the product.
@@ -235,10 +251,15 @@ class Recognizer {
   // The tensor of four dimensions that the operand was made of by looking at two as one.
   std::optional<Value> before_view(Value value, bool turned) const {
     Value at = value;
-    while (is_in_order(at) && tensor(at).sizes.size() != 4) at = operand(*call(at));
-    while (is_call(at, "aten::clone") ||
-           (is_call(at, "aten::expand") && is_same_shape(at, operand(*call(at)))))
+    while (is_in_order(at) && tensor(at).sizes.size() != 4) {
+      if (aliases_.is_written(at)) return std::nullopt;
       at = operand(*call(at));
+    }
+    while (is_call(at, "aten::clone") ||
+           (is_call(at, "aten::expand") && is_same_shape(at, operand(*call(at))))) {
+      if (aliases_.is_written(at)) return std::nullopt;
+      at = operand(*call(at));
+    }
     const TensorMeta& meta = tensor(at);
     const TensorMeta& viewed = tensor(value);
     if (meta.sizes.size() != 4 || meta.sizes[2] != viewed.sizes[1] ||
@@ -264,16 +285,42 @@ class Recognizer {
     return as_one;
   }
 
-  // In the new graph, of sizes [batch, heads, rows, columns].
-  Value four_dimensional(NodeId id, Value value, bool turned, std::pair<Index, Index> batch) {
+  // In the new graph, of sizes [batch, heads, rows, columns], where the library's op can read it;
+  // what is turned is turned back.
+  std::optional<Value> four_dimensional(NodeId id, Value value, bool turned,
+                                        std::pair<Index, Index> batch) {
     const std::optional<Value> four = before_view(value, turned);
-    if (four && tensor(*four).sizes[0] == batch.first && tensor(*four).sizes[1] == batch.second)
-      return rewriter_.map(*four);
-    TensorMeta meta = tensor(value);
-    meta.sizes = {batch.first, batch.second, meta.sizes[1], meta.sizes[2]};
-    meta.strides = {meta.strides[0] * batch.second, meta.strides[0], meta.strides[1],
-                    meta.strides[2]};
-    return view(id, rewriter_.map(value), std::move(meta));
+    const bool as_before =
+        four && tensor(*four).sizes[0] == batch.first && tensor(*four).sizes[1] == batch.second;
+    Value made = as_before ? rewriter_.map(*four) : Value();
+    if (!as_before) {
+      TensorMeta meta = tensor(value);
+      meta.sizes = {batch.first, batch.second, meta.sizes[1], meta.sizes[2]};
+      meta.strides = {meta.strides[0] * batch.second, meta.strides[0], meta.strides[1],
+                      meta.strides[2]};
+      made = view(id, rewriter_.map(value), std::move(meta));
+    }
+    TensorMeta meta = rewriter_.result().tensor(made);
+    if (!can_be_read(meta, turned ? 2 : 3)) return std::nullopt;
+    if (turned) {
+      std::swap(meta.sizes[2], meta.sizes[3]);
+      std::swap(meta.strides[2], meta.strides[3]);
+      made = add(id, "aten::transpose.int", {made, int64_t{2}, int64_t{3}}, std::move(meta));
+    }
+    return aligned(id, made, as_before ? *four : value);
+  }
+
+  // An input of the graph is at any address that the caller likes, which products take and the
+  // kernels on a GPU do not: there it is copied. `old` is what the value is a view of.
+  Value aligned(NodeId id, Value value, Value old) {
+    TensorMeta meta = rewriter_.result().tensor(value);
+    if (!meta.device.starts_with("cuda") ||
+        graph_.node(aliases_.storage(old).node).kind != NodeKind::kInput)
+      return value;
+    meta.strides = contiguous_strides(graph_.context(), meta.sizes);
+    meta.offset = graph_.context().constant(0);
+    return add(id, "aten::clone", {value}, std::move(meta),
+               {{"memory_format", MemoryFormatArg{0}}});
   }
 
   // ---- the new calls ----
@@ -281,18 +328,11 @@ class Recognizer {
   void replace(const SpeltOut& found, NodeId id) {
     const TensorMeta& result = tensor({id, 0});
     const std::pair<Index, Index> batch = batch_of(found);
-    const Value turned = four_dimensional(id, found.key, true, batch);
-    TensorMeta key = rewriter_.result().tensor(turned);
-    if (!can_be_read(key, 2)) return;
-    std::swap(key.sizes[2], key.sizes[3]);
-    std::swap(key.strides[2], key.strides[3]);
-    const Value query = four_dimensional(id, found.query, false, batch);
-    const Value value = four_dimensional(id, found.value, false, batch);
-    for (Value operand : {query, value}) {
-      if (!can_be_read(rewriter_.result().tensor(operand), 3)) return;
-    }
-    const Value keys =
-        add(id, "aten::transpose.int", {turned, int64_t{2}, int64_t{3}}, std::move(key));
+    const std::optional<Value> keys = four_dimensional(id, found.key, true, batch);
+    if (!keys) return;
+    const std::optional<Value> query = four_dimensional(id, found.query, false, batch);
+    const std::optional<Value> value = four_dimensional(id, found.value, false, batch);
+    if (!query || !value) return;
     const Value mask = mask_of(found, id);
 
     TensorMeta laid_out = result;
@@ -301,7 +341,7 @@ class Recognizer {
     laid_out.strides = {result.sizes[1] * row, result.sizes[2], row, graph_.context().constant(1)};
     laid_out.offset = graph_.context().constant(0);
     const Value is_masked = mask.valid() ? masked_rows(id, mask) : Value();
-    Value attended = attention(found, id, {query, keys, value}, mask, laid_out);
+    Value attended = attention(found, id, {*query, *keys, *value}, mask, laid_out);
     if (is_masked.valid()) {
       // A softmax of nothing but -inf is NaN, and the library's op gives zeros.
       attended = add(id, "aten::masked_fill.Scalar",
@@ -342,8 +382,9 @@ class Recognizer {
       outputs.push_back(is_integer ? ValueMeta::of(graph_.context().constant(0))
                                    : ValueMeta::of(nothing(meta)));
     }
-    return {rewriter_.result().add_call(fresh_name(id), schema, std::move(arguments),
-                                        std::move(outputs), graph_.node(id).stack),
+    const Node& node = graph_.node(id);
+    return {rewriter_.result().add_call(rewriter_.fresh_name(node.name), schema,
+                                        std::move(arguments), std::move(outputs), node.stack),
             0};
   }
 
@@ -357,7 +398,7 @@ class Recognizer {
 
   // What is added to the scores; invalid: nothing.
   Value mask_of(const SpeltOut& found, NodeId id) {
-    if (found.bias.valid()) return rewriter_.map(found.bias);
+    if (found.bias.valid()) return aligned(id, rewriter_.map(found.bias), found.bias);
     if (!found.condition.valid()) return {};
     TensorMeta meta = tensor(found.condition);
     meta.dtype = tensor({id, 0}).dtype;
@@ -409,28 +450,13 @@ class Recognizer {
 
   Value add(NodeId id, std::string_view op, std::vector<Argument> arguments, TensorMeta meta,
             std::vector<std::pair<std::string, Argument>> keywords = {}) {
-    const OpSchema& schema = *graph_.schemas().find(op);
-    return {rewriter_.result().add_call(
-                fresh_name(id), schema,
-                bind_arguments(schema, std::move(arguments), std::move(keywords)),
-                {ValueMeta::of(std::move(meta))}, graph_.node(id).stack),
-            0};
-  }
-
-  std::string fresh_name(NodeId id) {
-    std::string name;
-    do {
-      name = graph_.node(id).name + "_attention" + std::to_string(next_name_++);
-    } while (!names_.insert(name).second);
-    return name;
+    return rewriter_.add_call(id, op, std::move(arguments), std::move(keywords), std::move(meta));
   }
 
   const Graph& graph_;
   AliasAnalysis aliases_;
   GraphRewriter rewriter_;
   ValueMap<uint32_t> uses_;
-  std::unordered_set<std::string> names_;
-  uint32_t next_name_ = 0;
 };
 
 }  // namespace

@@ -61,7 +61,11 @@ class KernelBuilder {
     return 1;
   }
 
-  void set_product() { kernel_.is_product = true; }
+  void set_product(const Operation& operation, const LoopMapping& mapping) {
+    kernel_.is_product = true;
+    const std::optional<MatrixProduct> product = matrix_product(operation);
+    if (product) operands_ = {rewrite(product->left, mapping), rewrite(product->right, mapping)};
+  }
 
   uint32_t add_reduction(KernelReduction reduction) {
     for (uint32_t i = 0; i < kernel_.reductions.size(); ++i) {
@@ -110,12 +114,12 @@ class KernelBuilder {
     for (const KernelReduction& reduction : kernel_.reductions) {
       kernel_.num_stages = std::max(kernel_.num_stages, reduction.stage + 1);
     }
-    if (kernel_.attention) {
-      keep_loops();
-    } else if (kernel_.is_product) {
-      simplify_product();
-    } else {
+    // The loops of an attention have their places.
+    if (!kernel_.attention) {
       simplify();
+    } else {
+      for (Index v : outer_) kernel_.outer.push_back({v, v.extent()});
+      for (Index v : inner_) kernel_.inner.push_back({v, v.extent()});
     }
     find_accesses(kernel_);
     return std::move(kernel_);
@@ -149,24 +153,11 @@ class KernelBuilder {
     return all;
   }
 
-  // The loops of an attention have their places.
-  void keep_loops() {
-    for (Index v : outer_) kernel_.outer.push_back({v, v.extent()});
-    for (Index v : inner_) kernel_.inner.push_back({v, v.extent()});
-  }
-
-  // A product stays one, of as many loops, whatever loops what is stored behind it would like.
-  void simplify_product() {
-    const Kernel original = kernel_;
-    simplify();
-    if (matrix_product(kernel_) && kernel_.outer.size() <= outer_.size()) return;
-    kernel_ = original;
-    keep_loops();
-  }
-
   void simplify() {
     IndexContext& context = program_.indices();
-    std::vector<Index> expressions = all_indices();
+    // A product's loops are those of its operands, whatever is stored behind it.
+    const bool is_product = operands_.size() == 2 && kernel_.reductions.size() == 1;
+    std::vector<Index> expressions = is_product ? collect_indices(operands_) : all_indices();
     std::vector<Index> variables = outer_;
     variables.insert(variables.end(), inner_.begin(), inner_.end());
     std::vector<size_t> boundaries = {outer_.size()};
@@ -178,8 +169,13 @@ class KernelBuilder {
       std::vector<size_t> new_boundaries;
       LoopRewrite rewrite =
           simplify_loops(context, variables, boundaries, expressions, &new_boundaries);
-      if (round == 0 && !kernel_.sequential)
+      if (round == 0 && is_product) {
+        std::vector<Index> sides;
+        for (Expr operand : operands_) sides.push_back(operand.coordinates()[0]);
+        order_product_loops(context, rewrite, new_boundaries[0], sides);
+      } else if (round == 0 && !kernel_.sequential) {
         sort_by_stride(context, rewrite, new_boundaries[0], expressions);
+      }
       Substitution substitution = as_substitution(rewrite.replacements);
       for (auto& [variable, value] : total) value = substitution.apply(value);
       for (Index& e : expressions) e = substitution.apply(e);
@@ -240,15 +236,7 @@ class KernelBuilder {
     insertion_sort(order, 0, boundary, by_stride);
     // A scan goes through its inner loops in order.
     if (!runs_in_order()) insertion_sort(order, boundary, order.size(), by_stride);
-    std::vector<Index> renumbered(order.size());
-    Substitution renumber;
-    for (size_t i = 0; i < order.size(); ++i) {
-      const Index old = rewrite.variables[order[i]];
-      renumbered[i] = context.variable(static_cast<uint32_t>(i), old.extent());
-      renumber.set(old, renumbered[i]);
-    }
-    for (auto& [variable, value] : rewrite.replacements) value = renumber.apply(value);
-    rewrite.variables = std::move(renumbered);
+    reorder_loops(context, rewrite, order);
   }
 
   // Stable for a comparison that is only partial.
@@ -271,6 +259,7 @@ class KernelBuilder {
   std::vector<Index> outer_;
   std::vector<Index> inner_;
   Kernel kernel_;
+  std::vector<Expr> operands_;  // of a matrix product: the loads of its left and its right one
   std::unordered_map<uint32_t, Expr> values_;  // by buffer
   std::unordered_map<Expr, uint32_t> stages_;
   std::unordered_set<uint32_t> named_;  // absorbed operations among the origins
@@ -323,7 +312,7 @@ Kernel build_loops(const Program& program, const FusionGroup& group,
         reduction.value = builder.exprs().cast(reduction.value, DType::kUInt8);
     }
     const DType dtype = result_dtype(op.kind, op.value.dtype());
-    if (op.is_product) builder.set_product();
+    if (op.is_product) builder.set_product(operation, member.mapping);
     const uint32_t number = builder.add_reduction(std::move(reduction));
     finish(op.output, op.loops, builder.exprs().reduced(number, dtype), false);
   }

@@ -236,6 +236,33 @@ class Inliner {
     }
   }
 
+  // A factor of a matrix product that is a copy is loaded from where it was copied, if tiles of it
+  // can be loaded there, too. Whether it was so.
+  bool rewrite_factor(OperationId id, size_t side) {
+    Operation& operation = program_.operations()[id];
+    auto& op = std::get<Reduction>(operation.v);
+    if (op.value.operand(side).op() != ExprOp::kCast) return false;
+    const Expr load = op.value.operand(side).operand(0);
+    const auto found = producers_.find(load.buffer().value);
+    if (found == producers_.end() || crosses_mutation(found->second, id)) return false;
+    const Producer& producer = found->second;
+    const Expr copied = std::get<Pointwise>(program_.operations()[producer.id].v).value;
+    if (copied.op() != ExprOp::kLoad || !copied.operands().empty() ||
+        overwritten_at_.contains(copied.buffer().value))
+      return false;
+    ExprContext& exprs = program_.exprs();
+    const Expr source = exprs.cast(body_at(producer, load.coordinates(), {}), op.value.dtype());
+    const Expr before = op.value;
+    op.value = exprs.binary(ExprOp::kMul, side == 0 ? source : before.operand(0),
+                            side == 1 ? source : before.operand(1));
+    if (!has_tiles(program_, operation)) {
+      op.value = before;
+      return false;
+    }
+    absorb(id, producer.id);
+    return true;
+  }
+
   void absorb(OperationId id, OperationId producer) {
     std::vector<OperationId>& absorbed = absorbed_[id];
     const std::vector<OperationId>& before = absorbed_[producer];
@@ -245,7 +272,11 @@ class Inliner {
 
   void rewrite(OperationId id) {
     Operation& operation = program_.operations()[id];
-    if (options_.matrix_products && matrix_product(operation)) return;
+    if (options_.matrix_products && matrix_product(operation)) {
+      while (rewrite_factor(id, 0) || rewrite_factor(id, 1)) {
+      }
+      return;
+    }
     for (Expr* root : roots(operation)) {
       int nodes = 0;
       bool any = false;

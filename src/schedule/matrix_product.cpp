@@ -1,9 +1,15 @@
 #include "schedule/matrix_product.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "schedule/match_loops.h"
 
 namespace litz {
 namespace {
+
+constexpr int64_t kVector = 8;         // half floats of 16 bytes
+constexpr size_t kMostBatchLoops = 3;  // of a descriptor, which has five dimensions
 
 // A float32, or a half float as one: the load of it.
 std::optional<Expr> widened_load(Expr e) {
@@ -44,8 +50,9 @@ std::optional<MatrixProduct> matrix_product(const Operation& operation) {
   if (op == nullptr || !op->is_product || op->kind != ReductionKind::kSum ||
       op->loops.variables.size() < 2 || op->reduction.variables.size() != 1)
     return std::nullopt;
-  const auto last = op->loops.variables.end();
-  return product_of(op->value, last[-2], last[-1], op->reduction.variables[0]);
+  const size_t m = op->loops.variables.size() - 2;
+  return product_of(op->value, op->loops.variables[m], op->loops.variables[m + 1],
+                    op->reduction.variables[0]);
 }
 
 std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
@@ -57,8 +64,99 @@ std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
                                        [](const KernelStore& s) { return !s.inner; });
   if (r.kind != ReductionKind::kSum || r.running || r.over_outer || !only_behind)
     return std::nullopt;
-  const auto last = kernel.outer.end();
-  return product_of(r.value, last[-2].variable, last[-1].variable, kernel.inner[0].variable);
+  const size_t m = kernel.outer.size() - 2;
+  return product_of(r.value, kernel.outer[m].variable, kernel.outer[m + 1].variable,
+                    kernel.inner[0].variable);
+}
+
+std::optional<OperandLayout> operand_layout(Index at, std::span<const Index> batches, Index outer,
+                                            Index k) {
+  OperandLayout layout;
+  // Takes the loop's stride off; nothing where it is no constant.
+  const auto take = [&](Index variable) -> std::optional<int64_t> {
+    const auto linear = linear_in(at, variable);
+    if (!linear || !linear->stride.is_constant()) return std::nullopt;
+    at = linear->rest;
+    return linear->stride.constant();
+  };
+  for (size_t loop = 0; loop < batches.size(); ++loop) {
+    const std::optional<int64_t> stride = take(batches[loop]);
+    if (!stride) return std::nullopt;
+    if (*stride != 0) layout.batches.push_back({loop, *stride});
+  }
+  const std::optional<int64_t> outer_stride = take(outer);
+  const std::optional<int64_t> k_stride = take(k);
+  if (!outer_stride || !k_stride || !at.is_constant()) return std::nullopt;
+  layout.offset = at.constant();
+  layout.outer_stride = *outer_stride;
+  layout.k_stride = *k_stride;
+  return layout;
+}
+
+bool has_tiles(const OperandLayout& layout) {
+  const auto is_whole = [](int64_t elements) { return elements > 0 && elements % kVector == 0; };
+  return layout.batches.size() <= kMostBatchLoops && layout.offset % kVector == 0 &&
+         std::all_of(layout.batches.begin(), layout.batches.end(),
+                     [&](const OperandLayout::Batch& batch) { return is_whole(batch.stride); }) &&
+         (layout.k_stride == 1 ? is_whole(layout.outer_stride)
+                               : layout.outer_stride == 1 && is_whole(layout.k_stride));
+}
+
+bool has_tiles(const Program& program, const Operation& operation) {
+  const std::optional<MatrixProduct> product = matrix_product(operation);
+  if (!product) return false;
+  IndexContext& context = program.indices();
+  const auto& op = std::get<Reduction>(operation.v);
+  std::vector<Index> variables;
+  for (Index v : op.loops.variables) {
+    if (v.is_symbol()) variables.push_back(v);
+  }
+  std::vector<size_t> boundaries = {variables.size()};
+  variables.push_back(op.reduction.variables[0]);
+  std::vector<Index> sides;
+  for (Expr load : {product->left, product->right})
+    sides.push_back(dot(context, load.coordinates(), program.buffer(load.buffer()).strides));
+  for (const bool orders : {true, false}) {
+    std::vector<size_t> parts;
+    LoopRewrite rewrite = simplify_loops(context, variables, boundaries, sides, &parts);
+    if (orders) order_product_loops(context, rewrite, parts[0], sides);
+    Substitution substitution = as_substitution(rewrite.replacements);
+    for (Index& side : sides) side = substitution.apply(side);
+    variables = rewrite.variables;
+    boundaries = parts;
+  }
+  if (boundaries[0] < 2 || variables.size() != boundaries[0] + 1) return false;
+  const size_t batches = boundaries[0] - 2;
+  for (const size_t side : {0, 1}) {
+    // Neither operand varies along the other one's loop.
+    if (sides[side].depends_on(variables[batches + 1 - side])) return false;
+    const std::optional<OperandLayout> layout =
+        operand_layout(sides[side], std::span(variables).first(batches), variables[batches + side],
+                       variables.back());
+    if (!layout || !has_tiles(*layout)) return false;
+  }
+  return true;
+}
+
+void order_product_loops(IndexContext& context, LoopRewrite& rewrite, size_t boundary,
+                         std::span<const Index> sides) {
+  Substitution substitution = as_substitution(rewrite.replacements);
+  const Index left = substitution.apply(sides[0]);
+  const Index right = substitution.apply(sides[1]);
+  std::vector<std::pair<int, int64_t>> keys;
+  for (size_t i = 0; i < boundary; ++i) {
+    const Index v = rewrite.variables[i];
+    const bool in_left = left.depends_on(v);
+    const int group = in_left == right.depends_on(v) ? 0 : in_left ? 1 : 2;
+    const auto linear = linear_in(in_left ? left : right, v);
+    const bool is_known = linear && linear->stride.is_constant();
+    keys.emplace_back(group, is_known ? -linear->stride.constant() : 0);
+  }
+  std::vector<size_t> order(rewrite.variables.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(boundary),
+                   [&](size_t a, size_t b) { return keys[a] < keys[b]; });
+  reorder_loops(context, rewrite, order);
 }
 
 }  // namespace litz

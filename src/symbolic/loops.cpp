@@ -259,4 +259,16 @@ LoopRewrite simplify_loops(IndexContext& context, std::span<const Index> variabl
   return result;
 }
 
+void reorder_loops(IndexContext& context, LoopRewrite& rewrite, std::span<const size_t> order) {
+  std::vector<Index> renumbered(order.size());
+  Substitution renumber;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Index old = rewrite.variables[order[i]];
+    renumbered[i] = context.variable(static_cast<uint32_t>(i), old.extent());
+    renumber.set(old, renumbered[i]);
+  }
+  for (auto& [variable, value] : rewrite.replacements) value = renumber.apply(value);
+  rewrite.variables = std::move(renumbered);
+}
+
 }  // namespace litz

@@ -34,4 +34,7 @@ LoopRewrite simplify_loops(IndexContext& context, std::span<const Index> variabl
                            std::span<const size_t> boundaries, std::span<const Index> expressions,
                            std::vector<size_t>* new_boundaries);
 
+// Puts the new loops into another order and numbers them anew; `order` has the old place of each.
+void reorder_loops(IndexContext& context, LoopRewrite& rewrite, std::span<const size_t> order);
+
 }  // namespace litz

@@ -65,6 +65,11 @@ State lower(const State& state, const std::string&, const Options& options) {
   return lower_graph(graph, lowering_options(options)).program;
 }
 
+State lower_for_triton(const State& state, const std::string&, const Options& options) {
+  const Graph& graph = level_of<Graph>(state, "--lower-for-triton takes a graph");
+  return lower_graph(graph, lowering_options(options, KernelDialect::kTriton)).program;
+}
+
 State schedule(const State& state, const std::string&, const Options& options) {
   const Program& program = level_of<Program>(state, "--schedule takes a program: --lower makes it");
   return schedule_program(std::make_shared<Program>(program), schedule_options(options));
@@ -184,6 +189,8 @@ constexpr OptStep kSteps[] = {
      split_graph},
     {"--verify", nullptr, "Check the invariants of a graph, a program or a plan", verify},
     {"--lower", nullptr, "Graph to program", lower},
+    {"--lower-for-triton", nullptr, "Graph to program, with the attention that is a Triton kernel",
+     lower_for_triton},
     {"--schedule", nullptr, "Program to plan", schedule},
     {"--schedule-for-triton", nullptr, "Program to plan for a GPU, as --emit triton prints it",
      schedule_for_triton},

@@ -251,6 +251,72 @@ LARGE = {
         # Sums of integers are exact.
         lambda x, w, r: [t.copy_((t * 2).round()) for t in (x, w, r)],
     ),
+    "products of batches": (
+        """graph(%x: f16[2, 100, 3, 64] device(cuda:0), %y: f16[6, 64, 72]{4608, 1, 64} device(cuda:0), %m: f16[2, 1, 100, 72] device(cuda:0)) {
+  %t: f16[2, 3, 100, 64]{19200, 64, 192, 1} device(cuda:0) = aten::permute(%x, [0, 2, 1, 3])
+  %s: f16[3, 100, 64]{64, 192, 1} device(cuda:0) = aten::select.int(%t, 0, 1)
+  %w: f16[3, 64, 72]{4608, 1, 64} device(cuda:0) = aten::slice.Tensor(%y, 0, 3, 6)
+  %p: f16[3, 100, 72] device(cuda:0) = aten::bmm(%s, %w)
+  %q: f16[3, 100, 72] device(cuda:0) = aten::mul.Tensor(%p, 0.125)
+  %v: f16[1, 3, 100, 72] device(cuda:0) = aten::view(%q, [1, 3, 100, 72])
+  %z: f16[2, 3, 100, 72] device(cuda:0) = aten::add.Tensor(%v, %m)
+  return (%z, %q)
+}""",
+        lambda x, y, m: products_of_batches(x, y, m),
+        # Sums of integers are exact.
+        lambda x, y, m: [t.copy_((t * 2).round()) for t in (x, y, m)],
+    ),
+    "products of batches that are stored across": (
+        """graph(%x: bf16[6, 40, 96] device(cuda:0), %y: bf16[6, 96, 64] device(cuda:0), %b: bf16[6, 1, 64] device(cuda:0)) {
+  %p: bf16[6, 40, 64] device(cuda:0) = aten::baddbmm(%b, %x, %y)
+  %v: bf16[2, 3, 40, 64] device(cuda:0) = aten::view(%p, [2, 3, 40, 64])
+  %t: bf16[2, 40, 3, 64]{7680, 64, 2560, 1} device(cuda:0) = aten::permute(%v, [0, 2, 1, 3])
+  %c: bf16[2, 40, 3, 64] device(cuda:0) = aten::clone(%t, memory_format=memory_format(contiguous))
+  %r: bf16[2, 40, 3, 64] device(cuda:0) = aten::relu(%c)
+  return (%r)
+}""",
+        lambda x, y, b: (
+            (x.double() @ y.double() + b.double()).to(x.dtype).view(2, 3, 40, 64).permute(0, 2, 1, 3).relu(),),
+    ),
+    "products of copies": (
+        """graph(%q: f16[2, 40, 3, 64] device(cuda:0), %k: f16[2, 48, 1, 64] device(cuda:0)) {
+  %t: f16[2, 3, 40, 64]{7680, 64, 192, 1} device(cuda:0) = aten::permute(%q, [0, 2, 1, 3])
+  %c: f16[2, 3, 40, 64] device(cuda:0) = aten::clone(%t, memory_format=memory_format(contiguous))
+  %x: f16[6, 40, 64] device(cuda:0) = aten::view(%c, [6, 40, 64])
+  %u: f16[2, 1, 64, 48]{3072, 64, 1, 64} device(cuda:0) = aten::permute(%k, [0, 2, 3, 1])
+  %e: f16[2, 3, 64, 48]{3072, 0, 1, 64} device(cuda:0) = aten::expand(%u, [2, 3, 64, 48])
+  %d: f16[2, 3, 64, 48] device(cuda:0) = aten::clone(%e, memory_format=memory_format(contiguous))
+  %y: f16[6, 64, 48] device(cuda:0) = aten::view(%d, [6, 64, 48])
+  %p: f16[6, 40, 48] device(cuda:0) = aten::bmm(%x, %y)
+  return (%p)
+}""",
+        lambda q, k: ((q.double().transpose(1, 2) @ k.double().permute(0, 2, 3, 1)).to(q.dtype).view(6, 40, 48),),
+    ),
+    "product of many factors": (
+        """graph(%x: f16[4096, 48] device(cuda:0), %w: f16[4096, 80] device(cuda:0), %b: f16[80] device(cuda:0)) {
+  %t: f16[48, 4096]{1, 48} device(cuda:0) = aten::t(%x)
+  %y: f16[48, 80] device(cuda:0) = aten::addmm(%b, %t, %w)
+  %z: f16[48, 80] device(cuda:0) = aten::relu(%y)
+  return (%z)
+}""",
+        lambda x, w, b: ((x.double().t() @ w.double() + b.double()).to(x.dtype).relu(),),
+    ),
+    "products of many factors": (
+        """graph(%x: bf16[3, 24, 2080] device(cuda:0), %w: bf16[2080, 40]{1, 2080} device(cuda:0)) {
+  %e: bf16[3, 2080, 40]{0, 1, 2080} device(cuda:0) = aten::expand(%w, [3, 2080, 40])
+  %y: bf16[3, 24, 40] device(cuda:0) = aten::bmm(%x, %e)
+  return (%y)
+}""",
+        lambda x, w: ((x.double() @ w.double()).to(x.dtype),),
+    ),
+    "product of few rows": (
+        """graph(%x: f16[3, 520] device(cuda:0), %w: f16[520, 200]{1, 520} device(cuda:0)) {
+  %y: f16[3, 200] device(cuda:0) = aten::mm(%x, %w)
+  %z: f32[3, 200] device(cuda:0) = aten::_to_copy(%y, dtype=f32)
+  return (%z)
+}""",
+        lambda x, w: ((x.double() @ w.double()).to(x.dtype).float(),),
+    ),
     "attention with a bias": (
         """graph(%q: f16[2, 3, 70, 40] device(cuda:0), %k: f16[2, 3, 150, 40] device(cuda:0), %v: f16[2, 3, 150, 40] device(cuda:0), %b: f16[1, 3, 70, 150] device(cuda:0)) {
   %y:0: f16[2, 3, 70, 40]{8400, 40, 120, 1} device(cuda:0), %y:1: f32[2, 3, 0] device(cuda:0), %y:2: i64[] device(cuda:0), %y:3: i64[] device(cuda:0) = aten::_scaled_dot_product_efficient_attention(%q, %k, %v, %b, false)
@@ -322,6 +388,11 @@ def product_with_gelu(x, w, b):
     return ((y * (1 + (y * 0.5**0.5).erf()) / 2).to(x.dtype),)
 
 
+def products_of_batches(x, y, m):
+    q = ((x.permute(0, 2, 1, 3)[1].double() @ y[3:].double()).to(x.dtype).double() * 0.125).to(x.dtype)
+    return (q[None].double() + m.double()).to(x.dtype), q
+
+
 def visible(queries, keys):
     import torch
 
@@ -379,7 +450,7 @@ def rows_and_columns(x):
 
 # Of these every one has kernels that sum up columns on the way through the rows.
 # How many launches these take.
-LAUNCHES = {"kernels of one launch": 3, "optimizer": 1}
+LAUNCHES = {"products of copies": 1, "kernels of one launch": 3, "optimizer": 1}
 SUMS_COLUMNS = [name for name in LARGE if "gradients" in name or "columns come" in name]
 
 

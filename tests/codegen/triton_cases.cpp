@@ -126,7 +126,7 @@ Json outputs_of(const Program& program) {
 
 Json describe(const Case& test) {
   LoweringOptions lowering;
-  lowering.matrix_products = ProductKernels::kAuto;
+  lowering.matrix_products = ProductKernels::kOn;
   lowering.attention = AttentionKernels::kOn;
   const LoweringResult lowered = lower_graph(parse_graph(test.graph), lowering);
   ScheduleOptions options;

@@ -107,6 +107,43 @@ TEST_F(TuneTritonTest, ArgumentsHaveOneOrder) {
     EXPECT_EQ(variant.printed.buffers, printed->kernels[0].printed.buffers) << variant.printed.tile;
 }
 
+// Of a product whose factors two programs share there is a variant with one function instead of
+// two.
+TEST_F(TuneTritonTest, AVariantMayHaveFewerFunctions) {
+  ScheduleOptions options;
+  options.matrix_products = true;
+  plan_ =
+      plan_of(program_text("a: f16[512, 3072] input; b: f16[1024, 3072] input; x: f32[4096] input; "
+                           "p: f32[512, 1024]; y: f32[4096]",
+                           R"(
+  reduction p[d0 < 512, d1 < 1024] over [d2 < 3072] sum product {
+    t0 = load a[d0, d2]
+    t1 = cast t0 to f32
+    t2 = load b[d1, d2]
+    t3 = cast t2 to f32
+    t4 = mul t1, t3
+    yield t4
+  }
+)" + unary("y", "d0 < 4096", "abs", "x[d0]"),
+                           "p y"),
+              options);
+  Result<TritonProgram> printed = print_triton_program(plan_);
+  ASSERT_TRUE(printed) << printed.reason();
+  program_ = std::move(*printed);
+  ASSERT_EQ(program_.kernels.size(), 2u);
+  ASSERT_EQ(program_.functions.size(), 3u) << program_.text();
+  images_ = images_of(program_);
+  const Result<Tuned> tuned = tune_triton(plan_, program_, images_, tools_);
+  ASSERT_TRUE(tuned) << tuned.reason();
+  ASSERT_EQ(program_.functions.size(), 2u) << tuned->log;
+  ASSERT_EQ(images_.size(), 2u);
+  for (const TritonProgram::Kernel& kernel : program_.kernels) {
+    const std::string& name = program_.functions[kernel.first].name;
+    EXPECT_EQ(name, kernel.name);
+    EXPECT_EQ(images_[kernel.first].bytes, "image of " + name);
+  }
+}
+
 TEST_F(TuneTritonTest, KeepsTheTileWhereNoneIsFaster) {
   // Those with fewer programs cannot be compiled.
   tools_.compile = [](const TritonProgram& variants) -> Result<std::vector<TritonImage>> {

@@ -371,6 +371,24 @@ def attention():
 
 
 @check
+def spelt_out_attention_of_inputs_that_begin_anywhere():
+    """Products read inputs at any address, the library's kernels for attention do not."""
+    half = torch.float16
+    size = 2 * 4 * 64 * 32
+    base, mask = randn(3 * size + 8, dtype=half), randn(2 * 64 * 64 + 8, dtype=half)
+    plain = lambda q, k, v: (q @ k.transpose(-1, -2) / 8).softmax(-1) @ v
+    biased = lambda q, k, v, m: (q @ k.transpose(-1, -2) / 8 + m).softmax(-1) @ v
+    for attention in ("auto", "off"):
+        compiled = [compile(fn, attention=attention) for fn in (plain, biased)]
+        for start in (0, 1, 4):
+            q, k, v = (base[start + i * size :][:size].view(2, 4, 64, 32) for i in range(3))
+            m = mask[start:][: 2 * 64 * 64].view(2, 1, 64, 64)
+            with torch.no_grad():
+                expect_equal(compiled[0](q, k, v), plain(q, k, v), rtol=1e-2, atol=1e-2)
+                expect_equal(compiled[1](q, k, v, m), biased(q, k, v, m), rtol=1e-2, atol=1e-2)
+
+
+@check
 def library_ops():
     """Through the dispatcher, and through Python for argument types that it does not carry."""
     compare(lambda x: x.sort(1).values * 2, randn(10, 30))
@@ -677,6 +695,55 @@ def recordings_are_replayed():
     assert not launches, f"launched: {launches}"
     assert num_recordings() == before
     expect_equal(result, torch.softmax(x @ w, -1) @ w.t() + x.sum(), rtol=1e-3, atol=1e-3)
+
+
+@check
+def recordings_of_frozen_parameters():
+    """What is computed anew of changed parameters gets a recording; it is not copied in each replay."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3), torch.nn.BatchNorm2d(16), torch.nn.ReLU()).cuda().eval()
+    compiled = compile(net, cuda_graphs=True, freeze=True)
+    x = randn(2, 3, 20, 20)
+
+    def copies():
+        activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
+        with torch.profiler.profile(activities=activities) as profile:
+            result = compiled(x)
+            torch.cuda.synchronize()
+        expect_equal(result, net(x), rtol=1e-3, atol=1e-3)
+        return sum(e.count for e in profile.key_averages() if "copy" in e.key.lower())
+
+    with torch.no_grad():
+        for _ in range(4):
+            compiled(x)
+        before = copies()
+        for _ in range(3):
+            kept = [parameter.clone() for parameter in net.parameters()]  # the next constants lie elsewhere
+            for parameter in net.parameters():
+                parameter.mul_(1.25)
+            for _ in range(3):
+                compiled(x)
+            assert copies() <= before
+            del kept
+
+
+@check
+def frozen_parameters_on_streams():
+    """Constants that are dropped while another stream still reads them stay until it has."""
+    net = torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.BatchNorm1d(2048)).cuda().eval()
+    compiled = compile(net, freeze=True)
+    x, other = randn(4096, 2048), torch.cuda.Stream()
+    with torch.no_grad():
+        compiled(x)
+        wanted = net(x)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(other):
+            for _ in range(20):
+                result = compiled(x)
+        litz.refreeze()
+        trash = [torch.full((2048, 2048), float("nan"), device="cuda") for _ in range(4)]
+        torch.cuda.synchronize()
+        expect_equal(result, wanted, rtol=1e-3, atol=1e-3)
+        del trash
 
 
 @check

@@ -117,6 +117,17 @@ TEST(VerifyGraph, FreeLayoutsAreOfTensors) {
   expect_broken(12, [](Graph& g) { g.set_free_layouts({0, 0}); });
 }
 
+TEST(VerifyGraph, ViewsKeepTheElements) {
+  const std::string text =
+      "graph(%x: f32[6, 4]) {\n  %y: f32[3, 8] = aten::view(%x, [3, 8])\n  return (%y)\n}";
+  Graph graph = parse_graph(text);
+  verify_graph(graph);
+  graph.node(NodeId(1)).outputs[0].tensor.sizes[0] = graph.context().size_symbol("s0");
+  verify_graph(graph);
+  graph.node(NodeId(1)).outputs[0].tensor.sizes[0] = graph.context().constant(4);
+  EXPECT_THROW(verify_graph(graph), InternalError);
+}
+
 TEST(VerifyGraph, NamesTheNodeAndTheUsersLine) {
   Graph graph = parse_graph(kText);
   graph.node(kSin).outputs.clear();

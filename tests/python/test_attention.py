@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 litz = pytest.importorskip("litz", reason="the litz package is not built")
 
@@ -92,3 +93,47 @@ def test_training_keeps_what_the_backward_graph_reads() -> None:
         results.append([y, *(x.grad for x in leaves)])
     for actual, expected in zip(results[1], results[0], strict=True):
         torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weights_that_are_regrouped_stay(dtype: torch.dtype) -> None:
+    def joined(q: Tensor, k: Tensor, v: Tensor, b: Tensor) -> Tensor:
+        weights = (torch.bmm(q, k.transpose(1, 2)) * 0.125 + b).softmax(-1)
+        return torch.bmm(weights.view(2, 2 * q.shape[1], k.shape[1]), v)
+
+    def split(q: Tensor, k: Tensor, v: Tensor, b: Tensor) -> Tensor:
+        weights = torch.bmm(q, k.transpose(1, 2)).softmax(-1)
+        return torch.bmm(weights.view(8, q.shape[1] // 2, k.shape[1]), v)
+
+    torch.manual_seed(0)
+    q, k, b = torch.randn(4, 512, 64), torch.randn(4, 256, 64), torch.randn(512, 256)
+    for fn, batch in ((joined, 2), (split, 8)):
+        args = [x.to(dtype) for x in (q, k, torch.randn(batch, 256, 64), b)]
+        torch._dynamo.reset()
+        with torch.no_grad():
+            actual = torch.compile(fn, backend="litz")(*args)
+        tolerance = 1e-5 if dtype == torch.float32 else 2e-2
+        torch.testing.assert_close(actual, fn(*args), rtol=tolerance, atol=tolerance)
+
+
+def test_values_of_another_width_stay() -> None:
+    q, k = (torch.randn(1, 2, 32, 96).bfloat16() for _ in range(2))
+    v = torch.randn(1, 2, 32, 64).bfloat16()
+    with torch.no_grad():
+        actual = torch.compile(unmasked, backend="litz")(q, k, v, None)
+    torch.testing.assert_close(actual, unmasked(q, k, v, None), rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_operands_that_are_written_to_in_between(written: int) -> None:
+    def fn(q: Tensor, k: Tensor, v: Tensor, y: Tensor) -> tuple[Tensor]:
+        product = torch.bmm(q, k)
+        torch.ops.aten.copy_.default((q, k)[written], y)
+        return (torch.bmm(product.softmax(-1), v),)
+
+    torch.manual_seed(1)
+    args = [torch.randn(2, 256, 256) / 8 for _ in range(4)]
+    graph = make_fx(fn, tracing_mode="fake")(*(x.clone() for x in args))
+    compiled = litz.compile_fx(graph, args)
+    eager = fn(*(x.clone() for x in args))[0]
+    torch.testing.assert_close(compiled([x.clone() for x in args])[0], eager)

@@ -309,6 +309,50 @@ def test_what_was_computed_goes_with_the_module() -> None:
     assert memory.expired()
 
 
+def test_parameters_may_be_swapped() -> None:
+    model = with_statistics(nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8)))
+    compiled = frozen(model)
+    x = torch.randn(4, 6)
+    expect(compiled, model, x)
+    swaps = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        model.double()
+        expect(compiled, model, x.double())
+        other = with_statistics(nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8))).double()
+        for parameter, new in zip(model.parameters(), other.parameters(), strict=True):
+            torch.utils.swap_tensors(parameter, new)
+        expect(compiled, model, x.double())
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(swaps)
+
+
+def test_parameters_over_the_memory_of_one_that_is_gone() -> None:
+    """With a counter of writes of their own, which may stand where the other's stood, as may the object."""
+    model = with_statistics(nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8)))
+    code = frozen(lambda model, x: model(x))
+    x = torch.randn(4, 6)
+    for _ in range(30):
+        torch.testing.assert_close(code(model, x), model(x), rtol=1e-5, atol=1e-5)
+        model[0].weight = nn.Parameter(model[0].weight.data)
+        model[0].weight.mul_(1.1)
+        model[0].weight = nn.Parameter(model[0].weight.data)
+
+
+def test_replaced_parameters_leave_nothing_behind() -> None:
+    model = with_statistics(Network())
+    compiled = frozen(model)
+    x = torch.randn(2, 3, 8, 8)
+    for _ in range(3):
+        expect(compiled, model, x)
+        model.first.weight = nn.Parameter(torch.randn(16, 3, 3, 3) / 5)
+        memory = StorageWeakRef(model.last.weight.untyped_storage())
+        model.last.weight = nn.Parameter(torch.randn(5, 16))
+    expect(compiled, model, x)
+    assert all(kept == 1 for _, kept in counts())
+    assert memory.expired()
+
+
 def test_training_mode_is_as_without() -> None:
     model, twin = Network(), Network()
     twin.load_state_dict(model.state_dict())
@@ -327,6 +371,15 @@ def test_gradients_are_computed_with_a_warning(monkeypatch: pytest.MonkeyPatch) 
         frozen(model)(torch.randn(2, 4)).sum().backward()
     assert model.weight.grad is not None
     assert counts() == []
+
+
+def test_graphs_without_parameters_say_that_nothing_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_compiler, "_warned", set())
+    x = torch.randn(4)
+    graph = make_fx(lambda x: (x.sin(),), tracing_mode="fake")(x)
+    with pytest.warns(litz.LitzWarning, match="litz.compile_fx"):
+        compiled = litz.compile_fx(graph, [x], {"freeze": True})
+    torch.testing.assert_close(compiled([x])[0], x.sin())
 
 
 def test_parameters_of_inference_mode(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,3 +256,44 @@ def test_no_probability_and_no_deviation_raise_as_in_eager(fn: Callable) -> None
         fn(p)
     with pytest.raises(RuntimeError):
         drawn(fn, p)
+
+
+REFUSED = {
+    "randint uint8": lambda: torch.randint(0, 300, (4,), dtype=torch.uint8),
+    "randint below uint8": lambda: torch.randint(-1, 5, (4,), dtype=torch.uint8),
+    "randint float16": lambda: torch.randint(0, 65506, (4,), dtype=torch.float16),
+    "randint bool": lambda: torch.randint(0, 3, (4,), dtype=torch.bool),
+    "randint int32": lambda: torch.randint(0, 2**33, (4,), dtype=torch.int32),
+    "randint below int32": lambda: torch.randint(-(2**31) - 1, 5, (4,), dtype=torch.int32),
+    "randint_like": lambda: torch.randint_like(torch.zeros(4, dtype=torch.uint8), 0, 257),
+    "uniform turned": lambda: torch.empty(4).uniform_(1.0, 0.0),
+    "uniform too wide": lambda: torch.empty(4).uniform_(-3e38, 3e38),
+    "uniform float16": lambda: torch.empty(4, dtype=torch.float16).uniform_(0.0, 70000.0),
+    "normal": lambda: torch.empty(4).normal_(0.0, -1.0),
+    "log normal": lambda: torch.empty(4).log_normal_(0.0, 0.0),
+    "cauchy": lambda: torch.empty(4).cauchy_(0.0, -1.0),
+    "exponential": lambda: torch.empty(4).exponential_(0.0),
+    "geometric": lambda: torch.empty(4).geometric_(1.0),
+    "bernoulli": lambda: torch.empty(4).bernoulli_(1.5),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_arguments_that_eager_refuses_raise(name: str) -> None:
+    with pytest.raises(RuntimeError) as eager:
+        REFUSED[name]()
+    with pytest.raises(RuntimeError) as ours:
+        drawn(REFUSED[name])
+    assert str(eager.value).splitlines()[0] in str(ours.value)
+
+
+def test_integers_reach_the_bounds_of_their_dtype() -> None:
+    def fn() -> tuple[Tensor, ...]:
+        return (torch.randint(0, 256, (N,), dtype=torch.uint8), torch.randint(-128, 128, (N,), dtype=torch.int8),
+                torch.randint(0, 2, (N,), dtype=torch.bool), torch.randint(0, 65505, (4,), dtype=torch.float16),
+                torch.randint(-(2**31), 2**31, (4,), dtype=torch.int32), torch.empty(4).uniform_(1.0, 1.0))
+
+    small, signed, bits, *_, ones = drawn(fn)
+    assert small.max() == 255 and signed.min() == -128 and signed.max() == 127
+    assert 0 < bits.sum() < N and (ones == 1).all()
+    assert not litz.report().graphs[-1].fallbacks

@@ -6,6 +6,7 @@ from device_graphs import compile_for_device, with_cuda  # noqa: F401
 
 from litz import driver
 from litz.errors import LitzUserError
+from litz.report import GraphReport
 
 VERSION = driver.triton_version()
 
@@ -105,6 +106,42 @@ def test_a_product_of_half_floats_is_one_kernel_with_what_reads_it(with_cuda):
     # An error function for each element is more than such a kernel has threads to spare for.
     result, _ = compile_for_device(linear_with_gelu, "cuda:0", **options)
     assert [call["op"] for call in result.info["library_calls"]] == ["aten::mm"]
+
+
+def scores(x):
+    """Of queries and keys that are views of one tensor, as attention has them."""
+    q, k = (x.view(8, 128, 3, 4, 64).permute(2, 0, 3, 1, 4).select(0, i).reshape(32, 128, 64) for i in range(2))
+    return torch.bmm(q, k.transpose(1, 2)).view(8, 4, 128, 128) * 0.125
+
+
+def weight_gradient(x):
+    return (x.t() @ x * 0.5).float()
+
+
+@pytest.mark.parametrize(
+    "function, sizes, kernels",
+    # The weight of the linear layer is filled by a kernel.
+    [(scores, (1024, 768), 1), (weight_gradient, (8192, 64), 1), (linear, (4, 256), 2)],
+)
+def test_all_products_can_be_kernels(with_cuda, function, sizes, kernels):
+    options = {"sizes": sizes, "dtype": torch.bfloat16, "verify": True}
+    result, _ = compile_for_device(function, "cuda:0", **options, matrix_products="on")
+    assert (result.warnings, result.info["library_calls"]) == ((), [])
+    assert len(result.info["kernels"]) == kernels
+    assert result.info["dialect"] == "triton"
+    result, _ = compile_for_device(function, "cuda:0", **options)
+    assert len(result.info["library_calls"]) == 1
+
+
+def test_the_option_of_products_has_three_values(with_cuda):
+    with pytest.raises(LitzUserError, match="there is no 'all'; there are auto, on, off"):
+        compile_for_device(scaled_linear, "cuda:0", sizes=(4096, 256), dtype=torch.float16, matrix_products="all")
+
+
+def test_products_that_were_measured_are_reported():
+    row = {"product": "aten::mm f16", "count": 2, "is_kernel": True, "kernel_seconds": 1e-5, "library_seconds": 2e-5}
+    text = str(GraphReport.from_info(0, "inference", {"products": [row]}, {}))
+    assert "2 of aten::mm f16: kernels, measured 10.0 us as kernels, 20.0 us in the library" in text
 
 
 def test_what_goes_to_cuda_after_all_is_planned_for_it(with_cuda):

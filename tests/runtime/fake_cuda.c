@@ -32,12 +32,21 @@ void fake_cuda_fail(const char* symbol, int status) {
 
 static int answer(const char* symbol) { return strcmp(symbol, failing) == 0 ? failing_status : 0; }
 
-#define RECORD(symbol, ...)                                                                     \
-  do {                                                                                          \
-    log_length += (size_t)snprintf(log_text + log_length, sizeof(log_text) - log_length,        \
-                                   symbol " " __VA_ARGS__);                                     \
-    log_length += (size_t)snprintf(log_text + log_length, sizeof(log_text) - log_length, "\n"); \
-    if (answer(symbol) != 0) return answer(symbol);                                             \
+/* What does not fit any more is left out. */
+static void record(const char* line) {
+  const size_t length = strlen(line);
+  if (log_length + length + 2 > sizeof(log_text)) return;
+  memcpy(log_text + log_length, line, length);
+  memcpy(log_text + log_length + length, "\n", 2);
+  log_length += length + 1;
+}
+
+#define RECORD(symbol, ...)                               \
+  do {                                                    \
+    char line[512];                                       \
+    snprintf(line, sizeof(line), symbol " " __VA_ARGS__); \
+    record(line);                                         \
+    if (answer(symbol) != 0) return answer(symbol);       \
   } while (0)
 
 int cuInit(unsigned flags) {

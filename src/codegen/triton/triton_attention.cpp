@@ -16,8 +16,7 @@ namespace litz {
 namespace {
 
 constexpr int64_t kMostShort = int64_t{1} << 30;
-constexpr int64_t kFewPrograms = 264;  // two on each multiprocessor of an H200
-constexpr int kMostDepth = 8;          // of choices in a score
+constexpr int kMostDepth = 8;  // of choices in a score
 constexpr int64_t kMostBytes = 200 * 1024;
 constexpr double kLog2OfE = 1.44269504088896340736;
 
@@ -362,7 +361,7 @@ class AttentionPrinter {
 
 }  // namespace
 
-AttentionTile plan_attention(const Kernel& kernel) {
+AttentionTile plan_attention(const Kernel& kernel, const TritonDevice& device) {
   AttentionTile tile;
   const Index rows = kernel.outer[kernel.outer.size() - 2].extent;
   const int64_t widest =
@@ -375,8 +374,8 @@ AttentionTile plan_attention(const Kernel& kernel) {
   if (widest > 64) tile.warps = 8;
   // Enough programs for all multiprocessors.
   const bool is_small =
-      rows.is_constant() &&
-      (rows.constant() <= 64 || batch * ((rows.constant() + 127) / 128) < kFewPrograms);
+      rows.is_constant() && (rows.constant() <= 64 ||
+                             batch * ((rows.constant() + 127) / 128) < 2 * device.multiprocessors);
   if (is_small || widest > 128) {
     tile.rows = 64;
     tile.warps = 4;

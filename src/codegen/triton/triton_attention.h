@@ -24,7 +24,7 @@ struct AttentionTile {
 };
 
 // The best for most sizes, and others that may be better for some.
-AttentionTile plan_attention(const Kernel& kernel);
+AttentionTile plan_attention(const Kernel& kernel, const TritonDevice& device);
 std::vector<AttentionTile> other_attention_tiles(const Kernel& kernel, const AttentionTile& tile);
 
 TritonKernel print_triton_attention(const Plan& plan, const Kernel& kernel,

@@ -991,26 +991,28 @@ std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& ke
       [](KernelPrinter& printer, const Kernel&) { return printer.print_part(); });
 }
 
-TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude) {
+TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, const TritonDevice& device,
+                                 TritonPrelude& prelude) {
   if (kernel.attention)
-    return print_triton_attention(plan, kernel, plan_attention(kernel), prelude);
+    return print_triton_attention(plan, kernel, plan_attention(kernel, device), prelude);
   if (product_kernel(*plan.program, kernel))
-    return print_triton_product(plan, kernel, plan_product(kernel), prelude);
+    return print_triton_product(plan, kernel, plan_product(kernel, device), device, prelude);
   return print_in_few_passes(plan, kernel, prelude, false,
                              [](KernelPrinter& printer, const Kernel&) { return printer.print(); });
 }
 
 std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
+                                                const TritonDevice& device,
                                                 TritonPrelude& prelude) {
   std::vector<TritonKernel> variants;
   if (kernel.attention) {
-    for (const AttentionTile& tile : other_attention_tiles(kernel, plan_attention(kernel)))
+    for (const AttentionTile& tile : other_attention_tiles(kernel, plan_attention(kernel, device)))
       variants.push_back(print_triton_attention(plan, kernel, tile, prelude));
     return variants;
   }
   if (product_kernel(*plan.program, kernel)) {
-    for (const ProductTile& tile : other_product_tiles(plan_product(kernel)))
-      variants.push_back(print_triton_product(plan, kernel, tile, prelude));
+    for (const ProductTile& tile : other_product_tiles(kernel, device))
+      variants.push_back(print_triton_product(plan, kernel, tile, device, prelude));
     return variants;
   }
   print_in_few_passes(plan, kernel, prelude, false,

@@ -13,6 +13,11 @@ namespace litz {
 
 inline constexpr std::string_view kTritonKernelName = "KERNEL";
 
+// What kernels for a device go by.
+struct TritonDevice {
+  int64_t multiprocessors = 132;  // an H200's
+};
+
 // One launch of a function: as many programs as `programs` says, times `splits` in the grid's
 // second dimension.
 struct TritonFunction {
@@ -54,11 +59,12 @@ std::string triton_refusal(const Program& program, const Kernel& kernel);
 // The kernel as one of several; nothing where it needs launches of its own.
 std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& kernel,
                                               TritonPrelude& prelude);
-TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, TritonPrelude& prelude);
+TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, const TritonDevice& device,
+                                 TritonPrelude& prelude);
 
-// The same kernel with other tiles, which may be faster on some device. Arguments and functions are
-// the same, numbers of programs and partial results differ.
+// The same kernel with other tiles, which may be faster on some device. Buffers and symbols are the
+// same; functions, numbers of programs and partial results differ.
 std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
-                                                TritonPrelude& prelude);
+                                                const TritonDevice& device, TritonPrelude& prelude);
 
 }  // namespace litz

@@ -3,31 +3,21 @@
 // A program goes through tiles of the result, one after the other, so that the next tile's operands
 // are loaded while this one's elements are stored. Operands are loaded by tensor descriptors, which
 // hardware since Hopper does without the threads; past the ends of a matrix they give zeros.
+//
+// Where programs share the factors of a tile, the first function stores partial sums, and what is
+// behind the product belongs to the second one, which adds them up.
 #pragma once
 
+#include "codegen/triton/product_tiles.h"
 #include "codegen/triton/triton_kernel.h"
 #include "schedule/matrix_product.h"
 
 namespace litz {
 
-struct ProductTile {
-  int rows = 128;  // of the result
-  int columns = 128;
-  int factors = 64;  // at a time
-  int warps = 4;
-  int stages = 3;  // of loads that are on their way at once
-
-  bool operator==(const ProductTile&) const = default;
-};
-
-// The best for most sizes, and others that may be better for some.
-ProductTile plan_product(const Kernel& kernel);
-std::vector<ProductTile> other_product_tiles(const ProductTile& tile);
-
 // The kernel as a product, where its matrices lie in memory row by row or column by column.
 std::optional<MatrixProduct> product_kernel(const Program& program, const Kernel& kernel);
 
 TritonKernel print_triton_product(const Plan& plan, const Kernel& kernel, const ProductTile& tile,
-                                  TritonPrelude& prelude);
+                                  const TritonDevice& device, TritonPrelude& prelude);
 
 }  // namespace litz

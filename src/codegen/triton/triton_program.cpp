@@ -74,8 +74,10 @@ std::string identity_of(const Plan& plan, const std::vector<bool>& unaligned,
 
 class ProgramPrinter {
  public:
-  explicit ProgramPrinter(const Plan& plan)
-      : plan_(plan), unaligned_(unaligned_inputs(*plan.program)) {}
+  ProgramPrinter(const Plan& plan, const TritonDevice& device)
+      : plan_(plan), unaligned_(unaligned_inputs(*plan.program)) {
+    program_.device = device;
+  }
 
   TritonProgram print() {
     program_.calls.resize(plan_.kernels.size());
@@ -89,7 +91,8 @@ class ProgramPrinter {
  private:
   void add_one(KernelId id) {
     const Kernel& kernel = plan_.kernels[id];
-    add(id, id, print_triton_kernel(plan_, kernel, program_.prelude), comment(kernel));
+    add(id, id, print_triton_kernel(plan_, kernel, program_.device, program_.prelude),
+        comment(kernel));
   }
 
   std::optional<CombinedPart> print_part(KernelId id) {
@@ -126,12 +129,12 @@ class ProgramPrinter {
 
 }  // namespace
 
-Result<TritonProgram> print_triton_program(const Plan& plan) {
+Result<TritonProgram> print_triton_program(const Plan& plan, const TritonDevice& device) {
   for (const Kernel& kernel : plan.kernels) {
     if (std::string reason = triton_refusal(*plan.program, kernel); !reason.empty())
       return Unsupported{std::move(reason)};
   }
-  return ProgramPrinter(plan).print();
+  return ProgramPrinter(plan, device).print();
 }
 
 TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& program,
@@ -141,8 +144,8 @@ TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& prog
   for (size_t number : kernels) {
     const TritonProgram::Kernel& kernel = program.kernels[number];
     size_t next = 0;
-    for (TritonKernel& printed :
-         print_triton_variants(plan, plan.kernels[kernel.kernel], variants.program.prelude)) {
+    for (TritonKernel& printed : print_triton_variants(plan, plan.kernels[kernel.kernel],
+                                                       program.device, variants.program.prelude)) {
       add_kernel(plan, unaligned, kernel.kernel, kernel.name + "_" + std::to_string(next++),
                  comment(plan.kernels[kernel.kernel]), std::move(printed), variants.program);
       variants.of.push_back(number);
@@ -154,9 +157,18 @@ TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& prog
 void replace_kernel(TritonProgram& program, size_t kernel, const TritonProgram& others,
                     size_t other) {
   const size_t first = program.kernels[kernel].first;
+  const size_t before = program.kernels[kernel].printed.functions.size();
   const TritonProgram::Kernel& chosen = others.kernels[other];
-  for (size_t i = 0; i < chosen.printed.functions.size(); ++i)
-    program.functions[first + i] = others.functions[chosen.first + i];
+  const size_t after = chosen.printed.functions.size();
+  const auto at = [](const std::vector<TritonProgram::Function>& functions, size_t i) {
+    return functions.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  program.functions.erase(at(program.functions, first), at(program.functions, first + before));
+  program.functions.insert(at(program.functions, first), at(others.functions, chosen.first),
+                           at(others.functions, chosen.first + after));
+  for (TritonProgram::Kernel& other_kernel : program.kernels) {
+    if (other_kernel.first > first) other_kernel.first += after - before;
+  }
   program.kernels[kernel] = chosen;
   program.kernels[kernel].first = first;
   program.prelude.add(others.prelude);

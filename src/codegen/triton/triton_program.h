@@ -11,6 +11,7 @@
 namespace litz {
 
 struct TritonProgram {
+  TritonDevice device;
   struct Function {
     std::string name;                    // "k0", "k1_finish"
     std::vector<std::string> signature;  // types of its arguments: "*fp32", "i64"
@@ -42,7 +43,7 @@ struct TritonProgram {
 };
 
 // Fails where a kernel cannot be printed as Triton, and says why.
-Result<TritonProgram> print_triton_program(const Plan& plan);
+Result<TritonProgram> print_triton_program(const Plan& plan, const TritonDevice& device = {});
 
 // Kernels of a program with other tiles, as a program without calls.
 struct TritonVariants {

@@ -1,0 +1,57 @@
+"""How long a call of PyTorch's library takes on a CUDA device: what a kernel of Litz's own is measured against."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+_DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
+_LEAST_FLUSHED = 64 << 20  # bytes, and twice what the cache holds
+_SAMPLE_SECONDS = 0.005
+_LEAST_SAMPLES, _MOST_SAMPLES = 5, 21
+
+
+def seconds(call: str, device: str) -> float:
+    """The median of some runs on zeros, each of which finds the cache without its operands, as kernels are timed.
+
+    ``call`` is what ``driver/library_call.h`` describes. Nothing waits for work of the caller's stream.
+    """
+    described = json.loads(call)
+    namespace, name = described["op"].split("::")
+    op = getattr(getattr(getattr(torch.ops, namespace), name), described["overload"] or "default")
+    with _disable_current_modes(), torch.no_grad(), torch.cuda.device(device):
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            arguments = [_argument(value, device) for value in described["arguments"]]
+            return _time(op, arguments, device)
+
+
+def _argument(value: Any, device: str) -> Any:
+    if not isinstance(value, dict):
+        return value
+    tensor = torch.empty_strided(value["sizes"], value["strides"], dtype=_DTYPES[value["dtype"]], device=device)
+    return tensor.zero_()
+
+
+def _time(op: Any, arguments: list[Any], device: str) -> float:
+    cache = torch.cuda.get_device_properties(device).L2_cache_size
+    flushed = torch.empty(max(_LEAST_FLUSHED, 2 * cache), dtype=torch.uint8, device=device)
+
+    def once() -> float:
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        flushed.zero_()  # Takes longer than the host needs to queue the rest.
+        start.record()
+        result: Tensor = op(*arguments)
+        end.record()
+        end.synchronize()
+        del result
+        return start.elapsed_time(end) / 1e3
+
+    once()
+    count = int(_SAMPLE_SECONDS / max(once(), 1e-7))
+    return statistics.median(once() for _ in range(min(max(count, _LEAST_SAMPLES), _MOST_SAMPLES)))

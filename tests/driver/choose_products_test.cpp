@@ -1,0 +1,143 @@
+// On the fake CUDA driver a kernel takes a microsecond for each of its programs.
+#include "driver/choose_products.h"
+
+#include "driver/stage_options.h"
+#include "fake_cuda_test.h"
+#include "graph/parse_graph.h"
+#include "lowering/lowering.h"
+
+namespace litz {
+namespace {
+
+// Two products that are alike, and one that is not.
+const char* const kThreeProducts = R"(graph(%x: f16[4096, 256] device(cuda:0),
+    %y: f16[4096, 256] device(cuda:0), %w: f16[256, 1024] device(cuda:0),
+    %v: f16[256, 512] device(cuda:0)) {
+  %a: f16[4096, 1024] device(cuda:0) = aten::mm(%x, %w)
+  %b: f16[4096, 1024] device(cuda:0) = aten::mm(%y, %w)
+  %c: f16[4096, 512] device(cuda:0) = aten::mm(%y, %v)
+  return (%a, %b, %c)
+})";
+
+// The model makes a kernel of this one: what reads it would be another kernel, of 4096 programs.
+const char* const kProductAndSum = R"(graph(%x: f16[4096, 256] device(cuda:0),
+    %w: f16[256, 1024] device(cuda:0), %r: f16[4096, 1024] device(cuda:0)) {
+  %a: f16[4096, 1024] device(cuda:0) = aten::mm(%x, %w)
+  %b: f16[4096, 1024] device(cuda:0) = aten::add.Tensor(%a, %r)
+  return (%b)
+})";
+
+class ChooseProductsTest : public FakeCudaTest {
+ protected:
+  void SetUp() override {
+    FakeCudaTest::SetUp();
+    device_.kind = "cuda";
+    device_.arch = "sm_90";
+    device_.multiprocessors = 132;
+    device_.loads_tiles = true;
+    tools_.driver = driver_;
+    tools_.arch = "sm_90";
+    tools_.seconds = 600;
+    tools_.compile = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
+      std::vector<TritonImage> images;
+      for (const TritonProgram::Function& f : program.functions)
+        images.push_back({"image of " + f.name, 0, f.warps * 32, 2});
+      return images;
+    };
+  }
+
+  // Where a call of the library takes so many microseconds.
+  ChosenProducts choose(const std::string& graph, double microseconds) {
+    const Graph parsed = parse_graph(graph);
+    ProductTools products;
+    products.plan = [&](const ProductChoices& choices) {
+      LoweringOptions lowering = lowering_options({}, KernelDialect::kTriton, device_);
+      lowering.product_choices = choices;
+      LoweringResult lowered = lower_graph(parsed, lowering);
+      return PlannedProducts{
+          schedule_program(std::make_shared<const Program>(std::move(lowered.program)),
+                           schedule_options({}, KernelDialect::kTriton, device_)),
+          std::move(lowered.products)};
+    };
+    products.time_library = [&](const std::string& call) -> Result<double> {
+      calls_.push_back(call);
+      if (microseconds < 0) return Unsupported{"the library has no such op"};
+      return microseconds * 1e-6;
+    };
+    Result<ChosenProducts> chosen = choose_products(products, tools_, TritonDevice{132});
+    fault_ = chosen ? "" : chosen.reason();
+    return chosen ? *chosen : ChosenProducts();
+  }
+
+  DeviceTarget device_;
+  TuningTools tools_;
+  std::vector<std::string> calls_;
+  std::string fault_;
+};
+
+TEST_F(ChooseProductsTest, WhatIsFasterIsTaken) {
+  const ChosenProducts slow_library = choose(kThreeProducts, 1000);
+  EXPECT_EQ(fault_, "");
+  EXPECT_TRUE(slow_library.is_finished);
+  ASSERT_EQ(slow_library.measured.size(), 2u) << slow_library.log;
+  EXPECT_EQ(slow_library.measured[0].count, 2u);
+  EXPECT_DOUBLE_EQ(slow_library.measured[0].library_seconds, 2e-3);
+  // The best tile's: 128 of 128 by 256.
+  EXPECT_NEAR(slow_library.measured[0].kernel_seconds, 2 * 128e-6, 1e-9);
+  for (const auto& [key, is_kernel] : slow_library.choices) EXPECT_TRUE(is_kernel) << key;
+  // Equal calls are timed once.
+  ASSERT_EQ(calls_.size(), 2u);
+  EXPECT_EQ(calls_[0], R"({"op":"aten::mm","overload":"","arguments":[)"
+                       R"({"dtype":"f16","sizes":[4096,256],"strides":[256,1]},)"
+                       R"({"dtype":"f16","sizes":[256,1024],"strides":[1024,1]}]})");
+
+  const ChosenProducts fast_library = choose(kThreeProducts, 50);
+  ASSERT_EQ(fast_library.choices.size(), 2u) << fast_library.log;
+  for (const auto& [key, is_kernel] : fast_library.choices) EXPECT_FALSE(is_kernel) << key;
+}
+
+TEST_F(ChooseProductsTest, TiesGoToTheLibrary) {
+  // The third one's kernel has 64 programs.
+  const ChosenProducts chosen = choose(kThreeProducts, 65);
+  ASSERT_EQ(chosen.choices.size(), 2u) << chosen.log;
+  for (const auto& [key, is_kernel] : chosen.choices) EXPECT_FALSE(is_kernel) << key;
+}
+
+TEST_F(ChooseProductsTest, WhatReadsAProductCounts) {
+  const ChosenProducts chosen = choose(kProductAndSum, 0);
+  ASSERT_EQ(chosen.measured.size(), 1u) << chosen.log;
+  EXPECT_TRUE(chosen.measured[0].is_kernel);
+  EXPECT_GT(chosen.measured[0].library_seconds, 1e-3);
+  EXPECT_NE(chosen.measured[0].key.find("aten::add.Tensor"), std::string::npos);
+}
+
+TEST_F(ChooseProductsTest, WhatCannotBeMeasuredStays) {
+  const ChosenProducts chosen = choose(kThreeProducts, -1);
+  EXPECT_EQ(fault_, "");
+  EXPECT_TRUE(chosen.choices.empty());
+  EXPECT_NE(chosen.log.find("the library has no such op"), std::string::npos) << chosen.log;
+  EXPECT_NE(chosen.log.find("cannot be measured"), std::string::npos) << chosen.log;
+
+  tools_.seconds = 0;
+  const ChosenProducts stopped = choose(kThreeProducts, 1000);
+  EXPECT_TRUE(stopped.choices.empty());
+  EXPECT_FALSE(stopped.is_finished);
+
+  fail("cuMemAlloc", CudaDriver::kOutOfMemory);
+  choose(kThreeProducts, 1000);
+  EXPECT_NE(fault_.find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << fault_;
+}
+
+TEST_F(ChooseProductsTest, GraphsWithoutProductsNeedNoDevice) {
+  tools_.driver = nullptr;
+  const ChosenProducts chosen = choose(R"(graph(%x: f32[64] device(cuda:0)) {
+  %y: f32[64] device(cuda:0) = aten::relu(%x)
+  return (%y)
+})",
+                                       1);
+  EXPECT_TRUE(chosen.is_finished);
+  EXPECT_TRUE(chosen.choices.empty());
+}
+
+}  // namespace
+}  // namespace litz
