@@ -73,7 +73,9 @@ LoweringContext::LoweringContext(const Graph& graph, const LoweringOptions& opti
       users_(graph),
       is_output_(graph) {
   for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
-    for (const Argument& argument : graph.node(NodeId(i)).arguments) {
+    const Node& node = graph.node(NodeId(i));
+    if (node.kind == NodeKind::kCall && node.schema->mutates()) mutations_.emplace_back(i);
+    for (const Argument& argument : node.arguments) {
       for_each_value(argument, [&](Value value) {
         std::vector<NodeId>& users = users_[value];
         if (users.empty() || users.back() != NodeId(i)) users.emplace_back(i);

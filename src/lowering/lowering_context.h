@@ -128,6 +128,7 @@ class LoweringContext {
   OperationId draws_seeds_;
   std::vector<LoweringNote> fallbacks_;
   std::vector<ProductNote> products_;
+  std::vector<NodeId> mutations_;  // calls that write to an argument
   std::string origin_;
 };
 

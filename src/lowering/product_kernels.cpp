@@ -93,9 +93,8 @@ bool LoweringContext::feeds_cheap_elementwise(Value value) const {
 bool LoweringContext::is_written(BufferId buffer) const {
   const Buffer& b = program_.buffer(buffer);
   if (b.kind != BufferKind::kInput) return false;
-  for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
-    const Node& node = graph_.node(NodeId(i));
-    if (node.kind != NodeKind::kCall || !node.schema->mutates()) continue;
+  for (NodeId id : mutations_) {
+    const Node& node = graph_.node(id);
     for (size_t a = 0; a < node.arguments.size(); ++a) {
       if (!node.schema->arguments[a].is_mutated) continue;
       bool writes = false;

@@ -984,24 +984,28 @@ auto print_in_few_passes(const Plan& plan, const Kernel& kernel, TritonPrelude& 
 }  // namespace
 
 std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& kernel,
+                                              const std::vector<bool>& unaligned,
                                               TritonPrelude& prelude) {
-  if (kernel.attention || product_kernel(*plan.program, kernel)) return std::nullopt;
+  if (kernel.attention || product_kernel(kernel, unaligned)) return std::nullopt;
   return print_in_few_passes(
       plan, kernel, prelude, true,
       [](KernelPrinter& printer, const Kernel&) { return printer.print_part(); });
 }
 
-TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, const TritonDevice& device,
+TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel,
+                                 const std::vector<bool>& unaligned, const TritonDevice& device,
                                  TritonPrelude& prelude) {
   if (kernel.attention)
     return print_triton_attention(plan, kernel, plan_attention(kernel, device), prelude);
-  if (product_kernel(*plan.program, kernel))
-    return print_triton_product(plan, kernel, plan_product(kernel, device), device, prelude);
+  if (const std::optional<MatrixProduct> product = product_kernel(kernel, unaligned))
+    return print_triton_product(plan, kernel, *product, plan_product(kernel, device), device,
+                                prelude);
   return print_in_few_passes(plan, kernel, prelude, false,
                              [](KernelPrinter& printer, const Kernel&) { return printer.print(); });
 }
 
 std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
+                                                const std::vector<bool>& unaligned,
                                                 const TritonDevice& device,
                                                 TritonPrelude& prelude) {
   std::vector<TritonKernel> variants;
@@ -1010,9 +1014,9 @@ std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& 
       variants.push_back(print_triton_attention(plan, kernel, tile, prelude));
     return variants;
   }
-  if (product_kernel(*plan.program, kernel)) {
+  if (const std::optional<MatrixProduct> product = product_kernel(kernel, unaligned)) {
     for (const ProductTile& tile : other_product_tiles(kernel, device))
-      variants.push_back(print_triton_product(plan, kernel, tile, device, prelude));
+      variants.push_back(print_triton_product(plan, kernel, *product, tile, device, prelude));
     return variants;
   }
   print_in_few_passes(plan, kernel, prelude, false,

@@ -56,15 +56,20 @@ std::string triton_header(const TritonKernel& kernel, const TritonFunction& func
 // Why the kernel cannot be printed as Triton; empty where it can.
 std::string triton_refusal(const Program& program, const Kernel& kernel);
 
+// `unaligned` says of each buffer of the program whether it begins anywhere.
+//
 // The kernel as one of several; nothing where it needs launches of its own.
 std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& kernel,
+                                              const std::vector<bool>& unaligned,
                                               TritonPrelude& prelude);
-TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel, const TritonDevice& device,
+TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel,
+                                 const std::vector<bool>& unaligned, const TritonDevice& device,
                                  TritonPrelude& prelude);
 
 // The same kernel with other tiles, which may be faster on some device. Buffers and symbols are the
 // same; functions, numbers of programs and partial results differ.
 std::vector<TritonKernel> print_triton_variants(const Plan& plan, const Kernel& kernel,
+                                                const std::vector<bool>& unaligned,
                                                 const TritonDevice& device, TritonPrelude& prelude);
 
 }  // namespace litz

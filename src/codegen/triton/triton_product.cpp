@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "codegen/common/iteration_space.h"
-#include "codegen/cpp/cpp_run.h"
 #include "codegen/triton/tile_plan.h"
 #include "codegen/triton/triton_body.h"
 #include "support/error.h"
@@ -35,12 +34,10 @@ std::optional<OperandLayout> layout_of(const Kernel& kernel, Expr load, size_t s
                         kernel.outer[loop_of(kernel, side)].variable, kernel.inner[0].variable);
 }
 
-// Inputs that the graph writes to begin anywhere.
-bool is_printable(const Program& program, const Kernel& kernel, Expr load, size_t side) {
+bool is_printable(const Kernel& kernel, const std::vector<bool>& unaligned, Expr load,
+                  size_t side) {
   const std::optional<OperandLayout> layout = layout_of(kernel, load, side);
-  return layout && has_tiles(*layout) &&
-         (program.buffer(load.buffer()).kind != BufferKind::kInput ||
-          !unaligned_inputs(program)[load.buffer().value]);
+  return layout && has_tiles(*layout) && !unaligned[load.buffer().value];
 }
 
 // Positions in the result are no more than offsets in what is stored.
@@ -319,7 +316,8 @@ class ProductPrinter {
 
 }  // namespace
 
-std::optional<MatrixProduct> product_kernel(const Program& program, const Kernel& kernel) {
+std::optional<MatrixProduct> product_kernel(const Kernel& kernel,
+                                            const std::vector<bool>& unaligned) {
   const std::optional<MatrixProduct> product = matrix_product(kernel);
   if (!product || !is_half(product->left.dtype())) return std::nullopt;
   int64_t tiles = 1;
@@ -332,17 +330,16 @@ std::optional<MatrixProduct> product_kernel(const Program& program, const Kernel
   if (!k.is_constant() || k.constant() < kLeastExtent ||
       kernel.outer.back().extent.constant() < kLeastExtent)
     return std::nullopt;
-  if (!is_printable(program, kernel, product->left, 0) ||
-      !is_printable(program, kernel, product->right, 1))
+  if (!is_printable(kernel, unaligned, product->left, 0) ||
+      !is_printable(kernel, unaligned, product->right, 1))
     return std::nullopt;
   return product;
 }
 
-TritonKernel print_triton_product(const Plan& plan, const Kernel& kernel, const ProductTile& tile,
+TritonKernel print_triton_product(const Plan& plan, const Kernel& kernel,
+                                  const MatrixProduct& product, const ProductTile& tile,
                                   const TritonDevice& device, TritonPrelude& prelude) {
-  const std::optional<MatrixProduct> product = product_kernel(*plan.program, kernel);
-  LITZ_CHECK(product, "a kernel that is no matrix product is printed as one");
-  return ProductPrinter(plan, kernel, *product, tile, device, prelude).print();
+  return ProductPrinter(plan, kernel, product, tile, device, prelude).print();
 }
 
 }  // namespace litz

@@ -14,10 +14,13 @@
 
 namespace litz {
 
-// The kernel as a product, where its matrices lie in memory row by row or column by column.
-std::optional<MatrixProduct> product_kernel(const Program& program, const Kernel& kernel);
+// The kernel as a product, where its matrices lie in memory row by row or column by column, at
+// addresses that are multiples of 16 bytes.
+std::optional<MatrixProduct> product_kernel(const Kernel& kernel,
+                                            const std::vector<bool>& unaligned);
 
-TritonKernel print_triton_product(const Plan& plan, const Kernel& kernel, const ProductTile& tile,
+TritonKernel print_triton_product(const Plan& plan, const Kernel& kernel,
+                                  const MatrixProduct& product, const ProductTile& tile,
                                   const TritonDevice& device, TritonPrelude& prelude);
 
 }  // namespace litz

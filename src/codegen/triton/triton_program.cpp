@@ -91,13 +91,13 @@ class ProgramPrinter {
  private:
   void add_one(KernelId id) {
     const Kernel& kernel = plan_.kernels[id];
-    add(id, id, print_triton_kernel(plan_, kernel, program_.device, program_.prelude),
+    add(id, id, print_triton_kernel(plan_, kernel, unaligned_, program_.device, program_.prelude),
         comment(kernel));
   }
 
   std::optional<CombinedPart> print_part(KernelId id) {
     std::optional<CombinedPart> part =
-        print_triton_part(plan_, plan_.kernels[id], program_.prelude);
+        print_triton_part(plan_, plan_.kernels[id], unaligned_, program_.prelude);
     if (part) part->identity += " " + identity_of(plan_, unaligned_, part->buffers);
     return part;
   }
@@ -144,7 +144,7 @@ TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& prog
   for (size_t number : kernels) {
     const TritonProgram::Kernel& kernel = program.kernels[number];
     size_t next = 0;
-    for (TritonKernel& printed : print_triton_variants(plan, plan.kernels[kernel.kernel],
+    for (TritonKernel& printed : print_triton_variants(plan, plan.kernels[kernel.kernel], unaligned,
                                                        program.device, variants.program.prelude)) {
       add_kernel(plan, unaligned, kernel.kernel, kernel.name + "_" + std::to_string(next++),
                  comment(plan.kernels[kernel.kernel]), std::move(printed), variants.program);
