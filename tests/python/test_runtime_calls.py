@@ -282,12 +282,14 @@ def test_inputs_that_are_passed_on_may_be_on_another_device(load, sizes_of):
 
 
 def test_graphs_say_what_they_only_pass_on(tmp_path):
-    def function(x, w):
-        return x @ w, x * 2
+    def function(x, w, n):
+        return x @ w, x * 2, torch.special.bessel_j0(n)
 
     torch._dynamo.reset()
-    options = {"trace": str(tmp_path), "cache": False}
-    torch.compile(function, backend="litz", options=options)(floats(20, 30), floats(30, 40))
+    options = {"trace": str(tmp_path), "cache": False, "matrix_products": "off"}
+    inputs = floats(20, 30), floats(30, 40), torch.tensor(0.5)
+    torch.compile(function, backend="litz", options=options)(*inputs)
     (source,) = tmp_path.glob("*/*graph.cpp")
-    flags = [line.rstrip("},").split()[-1] for line in source.read_text().splitlines() if "_sizes, input" in line]
-    assert flags == ["0", "1"]
+    specs = source.read_text().partition("input_specs[] = {\n")[2].partition("\n};")[0]
+    flags = [line.rstrip("},").split()[-1] for line in specs.splitlines()]
+    assert flags == ["0", "0", "1"], "a number that no kernel reads"
