@@ -1,8 +1,6 @@
 // Matrix products on a CPU that are kernels instead of library calls (codegen/cpp/cpp_product.h).
 #include <algorithm>
-#include <array>
 
-#include "graph/op_traits.h"
 #include "lowering/lowering_context.h"
 #include "lowering/reduction_helpers.h"
 
@@ -10,10 +8,6 @@ namespace litz {
 namespace {
 
 constexpr int64_t kMostFactors = 8192;  // whole columns of them are packed on the stack
-
-bool is_one(const Argument& scalar) {
-  return scalar == Argument(int64_t{1}) || scalar == Argument(1.0);
-}
 
 // The matrices of a kernel lie in memory row by row or column by column.
 bool has_neighbours(const Program& program, const TensorValue& value) {
@@ -74,18 +68,13 @@ bool pays(const Extents& extents) {
 }  // namespace
 
 bool LoweringContext::compute_product_on_cpu(NodeId id) {
-  if (options_.matrix_products == ProductKernels::kOff || !cannot_fail(graph_, graph_.node(id)))
-    return false;
+  if (options_.matrix_products == ProductKernels::kOff) return false;
   OpCall call(*this, id);
-  const std::string& op = call.node().schema->name;
   const DType dtype = call.result().dtype;
-  const bool has_bias = op == "aten::addmm" || op == "aten::baddbmm";
   const bool is_possible = dtype == DType::kFloat32 ||
                            (is_half(dtype) && (options_.half_products ||
                                                options_.matrix_products == ProductKernels::kOn));
-  if (!is_possible || op == "aten::mv" ||
-      (has_bias && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))))
-    return false;
+  if (!is_possible || call.node().schema->name == "aten::mv") return false;
   const auto [left, right] = factors_of(call);
   if (left.dtype != dtype || right.dtype != dtype) return false;
   const std::optional<Extents> extents = extents_of(left, right);

@@ -70,11 +70,12 @@ bool LoweringContext::lower_product(NodeId id) {
   if (!adds && !of_batches && op != "aten::mm" && op != "aten::mv") return false;
   OpCall call(*this, id);
   const TensorMeta& meta = call.result();
-  if (meta.device == "cpu") return compute_product_on_cpu(id);
-  if (!meta.device.starts_with("cuda") || !cannot_fail(graph_, node)) return false;
+  const bool on_cpu = meta.device == "cpu";
+  if (!(on_cpu || meta.device.starts_with("cuda")) || !cannot_fail(graph_, node)) return false;
   if (!is_half(meta.dtype) && meta.dtype != DType::kFloat32) return false;
   const bool has_bias = adds || op == "aten::baddbmm";
   if (has_bias && (!is_one(call.scalar("beta")) || !is_one(call.scalar("alpha")))) return false;
+  if (on_cpu) return compute_product_on_cpu(id);
   if (of_batches) return compute_product(id, false) || compute_product(id, true);
   if (multiply_vector(id)) return true;
   if (op == "aten::mv") return false;

@@ -86,7 +86,7 @@ class LoweringContext {
   BufferId add_library_call(NodeId id, std::string_view op, std::string_view schema,
                             std::vector<ExternArgument> arguments, const TensorMeta& meta);
   // ---- cpu_products.cpp ----
-  bool compute_product_on_cpu(NodeId id);
+  bool compute_product_on_cpu(NodeId id);  // one that lower_product has looked at
   // ---- product_kernels.cpp ----
   // Lowers the product to a kernel, where that can be and what was measured, else the model, says
   // so.

@@ -1,7 +1,6 @@
 #include "codegen/simt/simt_kernel.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "codegen/common/online_sums.h"
 #include "codegen/cpp/cpp_accumulators.h"
