@@ -53,7 +53,7 @@ bool has_tiles(const Program& program, const Operation& operation);
 
 // Orders the outer loops of a product, those before `boundary`: along which both operands vary,
 // then the left one's, then the right one's, each by stride, so that neighbours may become one
-// loop. `sides` are the offsets of the two operands over the old variables.
+// loop. One operand's loops that do not become one with its last are of batches, too. `sides` are the offsets of the two operands over the old variables.
 void order_product_loops(IndexContext& context, LoopRewrite& rewrite, size_t boundary,
                          std::span<const Index> sides);
 
