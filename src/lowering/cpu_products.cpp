@@ -1,8 +1,11 @@
-// Matrix products on a CPU that are kernels instead of library calls (codegen/cpp/cpp_product.h).
+// Matrix products and depthwise convolutions on a CPU that are kernels instead of library calls
+// (codegen/cpp/cpp_product.h, codegen/cpp/cpp_window.h).
 #include <algorithm>
+#include <array>
 
 #include "lowering/lowering_context.h"
 #include "lowering/reduction_helpers.h"
+#include "lowering/window.h"
 
 namespace litz {
 namespace {
@@ -65,7 +68,85 @@ bool pays(const Extents& extents) {
          extents.batches * extents.rows * extents.columns * extents.factors >= kFewestMultiplyAdds;
 }
 
+// A list that has one entry for both dimensions, or one for each.
+std::optional<std::vector<int64_t>> of_image(const OpCall& call, std::string_view name) {
+  std::vector<int64_t> values;
+  for (Index value : call.index_list(name)) {
+    if (!value.is_constant()) return std::nullopt;
+    values.push_back(value.constant());
+  }
+  if (values.size() == 1) values.push_back(values[0]);
+  return values.size() == 2 ? std::optional(values) : std::nullopt;
+}
+
+bool is_sized(const TensorValue& value) {
+  return std::all_of(value.sizes.begin(), value.sizes.end(),
+                     [](Index size) { return size.is_constant() && size.constant() > 0; });
+}
+
 }  // namespace
+
+bool LoweringContext::compute_windows_on_cpu(NodeId id) {
+  const Node& node = graph_.node(id);
+  if (options_.matrix_products == ProductKernels::kOff ||
+      node.schema->full_name() != "aten::convolution")
+    return false;
+  OpCall call(*this, id);
+  const TensorMeta& result = call.result();
+  if (result.device != "cpu" || result.dtype != DType::kFloat32 || result.sizes.size() != 4 ||
+      call.boolean("transposed"))
+    return false;
+  const TensorValue input = call.tensor("input");
+  const TensorValue weight = call.tensor("weight");
+  if (input.dtype != DType::kFloat32 || weight.dtype != DType::kFloat32 || !is_sized(input) ||
+      !is_sized(weight) || result.sizes[1] != input.sizes[1] || !weight.sizes[1].is_constant(1) ||
+      weight.sizes[0] != input.sizes[1])
+    return false;
+  // Channels are neighbours, of the weight as well; and there are loops of all else.
+  if (!input.strided || !input.strided->strides[1].is_constant(1) || !weight.strided ||
+      !weight.strided->strides[0].is_constant(1) || !is_linear(program_, input) ||
+      !is_linear(program_, weight))
+    return false;
+  for (Index extent : {result.sizes[1], result.sizes[2], result.sizes[3], weight.sizes[2],
+                       weight.sizes[3]}) {
+    if (!extent.is_constant() || extent.constant() < 2) return false;
+  }
+  const auto stride = of_image(call, "stride");
+  const auto padding = of_image(call, "padding");
+  const auto dilation = of_image(call, "dilation");
+  if (!stride || !padding || !dilation) return false;
+  std::optional<TensorValue> bias;
+  if (!call.is_none("bias")) bias = call.tensor("bias");
+
+  const std::vector<Index> sizes = {result.sizes[0], result.sizes[2], result.sizes[3],
+                                    result.sizes[1], weight.sizes[2], weight.sizes[3]};
+  const std::array<size_t, 2> taps = {4, 5};
+  const TensorValue sum =
+      call.reduce(ReductionKind::kSum, sizes, taps, false, [&](std::span<const Index> p) {
+        const auto at = [&](size_t d) {
+          return p[1 + d] * (*stride)[d] + p[4 + d] * (*dilation)[d] - (*padding)[d];
+        };
+        const Expr product = call.load(input, std::array{p[0], p[3], at(0), at(1)}) *
+                             call.load(weight, std::array{p[3], program_.indices().constant(0),
+                                                          p[4], p[5]});
+        const Expr inside = conjunction(in_range(call, at(0), input.sizes[2]),
+                                        in_range(call, at(1), input.sizes[3]));
+        return call.exprs().masked(inside, product, number(product, 0));
+      });
+  const OperationId added(static_cast<uint32_t>(program_.operations().size() - 1));
+  std::get<Reduction>(program_.operations()[added].v).is_product = true;
+  const auto in_sum = [](std::span<const Index> p) {
+    return std::vector<Index>{p[0], p[2], p[3], p[1]};
+  };
+  if (!bias) {
+    call.set(0, call.view(sum, result.sizes, in_sum));
+    return true;
+  }
+  set_pointwise(call, 0, [&](std::span<const Index> p) {
+    return call.load(sum, in_sum(p)) + call.load(*bias, p.subspan(1, 1));
+  });
+  return true;
+}
 
 bool LoweringContext::compute_product_on_cpu(NodeId id) {
   if (options_.matrix_products == ProductKernels::kOff) return false;
