@@ -15,6 +15,8 @@ constexpr int64_t kMostPixels = 8;         // of a strip: with the taps of a row
 constexpr int64_t kMostChannels = 256;     // of a strip in the first level cache
 constexpr int64_t kMostTaps = 16;          // of a row
 constexpr size_t kMostStripKinds = 8;
+constexpr int64_t kLargeInput = 1 << 21;  // elements
+constexpr int64_t kMostRowsAhead = 2;
 constexpr int kLongWork = 24;  // operations behind a sum that are printed once for all channels
 
 std::string text(int64_t value) { return std::to_string(value); }
@@ -275,6 +277,16 @@ class WindowPrinter {
     body_.pop_scope("for (i64 " + pixel + " = left; " + pixel + " < right; ++" + pixel + ")");
   }
 
+  // Of an image that is not in the caches the next row of pixels begins that many rows further on.
+  int64_t rows_ahead() const {
+    int64_t elements = 1;
+    for (size_t i = 0; i < rows_loop_; ++i) elements *= extent(i);
+    elements *= extent(rows_loop_) * input_.outer[rows_loop_];
+    if (elements < kLargeInput) return 0;
+    return std::min<int64_t>(kMostRowsAhead,
+                             std::max<int64_t>(1, input_.outer[rows_loop_] / input_.taps[0]));
+  }
+
   std::string window_tile(const Strips& strips) {
     PreludeWindow window;
     window.pixels = strips.pixels;
@@ -285,6 +297,7 @@ class WindowPrinter {
     window.row = input_.taps[0];
     window.weight_row = weight_.taps[0];
     window.weight_gap = weight_.taps[1];
+    window.rows_ahead = rows_ahead();
     window.width = result_ ? result_->outer[pixels_loop_] : block_;
     return prelude_.window_tile(window);
   }

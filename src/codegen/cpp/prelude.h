@@ -129,6 +129,7 @@ struct PreludeWindow {
   int64_t weight_row = 0;
   int64_t weight_gap = 0;
   int64_t width = 0;
+  int64_t rows_ahead = 0;  // of x behind the last one, which are read soon: brought into the caches
 };
 
 class Prelude {

@@ -19,6 +19,7 @@ std::string Prelude::window_tile(const PreludeWindow& window) {
   for (int64_t stride : {window.step, window.gap, window.row, window.weight_row, window.weight_gap,
                          window.width})
     own += "_" + number(stride);
+  if (window.rows_ahead > 0) own += "_ahead" + number(window.rows_ahead);
   bool is_whole = true;
   std::string inside = "_";
   for (bool counts : window.counts) {
@@ -60,6 +61,16 @@ std::string Prelude::window_tile(const PreludeWindow& window) {
   for (const auto& [element, sums] : by_element)
     t += "      e = " + load_vector + "(a" + plus(element) + ");\n" + sums;
   t += "    }\n";
+  if (window.rows_ahead > 0) {
+    t += "    if (c % 16 == 0) {\n";
+    for (int64_t row = 0; row < window.rows_ahead; ++row) {
+      for (const auto& [element, sums] : by_element) {
+        if (element < window.pixels * window.step)
+          t += "      __builtin_prefetch(a" + plus(element + row * window.row) + ");\n";
+      }
+    }
+    t += "    }\n";
+  }
   for (int64_t p = 0; p < window.pixels; ++p)
     t += "    " + store_vector + "(to + c" + plus(p * window.width) + ", s" + number(p) + ");\n";
   // The last vector may lie over the one before: both have the same sums.
