@@ -62,14 +62,12 @@ def laid_out(request: pytest.FixtureRequest) -> Callable[[Tensor], Tensor]:
 # ---- products: windows that do not overlap ----
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("size", [(3, 5, 7, 9), (16, 24, 4, 4), (70, 33, 13, 5), (8, 40, 1, 30)], ids=str)
-def test_pointwise(laid_out: Callable, size: tuple[int, int, int, int], batch: int) -> None:
-    channels, outputs, height, width = size
+@pytest.mark.parametrize("size", [(1, 3, 5, 7, 9), (3, 16, 24, 4, 4), (2, 70, 33, 13, 5), (1, 8, 40, 1, 30)], ids=str)
+def test_pointwise(laid_out: Callable, size: tuple[int, int, int, int, int]) -> None:
+    batch, channels, outputs, height, width = size
     x = laid_out(torch.randn(batch, channels, height, width))
     w, b = torch.randn(outputs, channels, 1, 1), torch.randn(outputs)
     check(F.conv2d, x, w)
-    check(F.conv2d, x, w, b)
     check(F.conv2d, x, channels_last(w), b)
 
 
@@ -116,6 +114,40 @@ def test_vision_transformer_patches() -> None:
     check(embed, x, w, b, torch.randn(16, 48))
 
 
+# ---- depthwise ----
+
+
+GEOMETRIES = [  # kernel, stride, padding, dilation
+    (3, 1, 1, 1),
+    (3, 2, 1, 1),
+    (5, 1, 2, 1),
+    (7, 1, 3, 1),
+    (2, 3, 1, 1),
+    (3, 1, 4, 2),
+    ((3, 5), (2, 1), (0, 2), (1, 3)),
+]
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+@pytest.mark.parametrize("size", [(16, 12, 31), (37, 7, 12), (300, 14, 14)], ids=str)
+def test_depthwise(geometry: tuple, size: tuple[int, int, int]) -> None:
+    kernel, stride, padding, dilation = geometry
+    channels, height, width = size
+    x, b = channels_last(torch.randn(2, channels, height, width)), torch.randn(channels)
+    w = torch.randn(channels, 1, *((kernel, kernel) if isinstance(kernel, int) else kernel))
+    fn = lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, channels)
+    check(fn, x, w, b)
+    torch._dynamo.reset()
+    bare, model = compiled(lambda x, w: fn(x, w, None)), fn(x, w, None)
+    torch.testing.assert_close(bare(x, w), model, rtol=1e-4, atol=1e-4)
+
+
+def test_large_images_of_few_rows() -> None:
+    x, w = channels_last(torch.randn(3, 32, 150, 152)), torch.randn(32, 1, 3, 3)
+    check(lambda x, w: F.conv2d(x, w, None, 1, 1, 1, 32), x, w)
+    check(lambda x, w: F.conv2d(x, w, None, 2, 1, 1, 32), x, w)
+
+
 # ---- what is behind them ----
 
 
@@ -136,6 +168,16 @@ def test_what_is_behind_is_in_the_kernel(laid_out: Callable) -> None:
         with torch.no_grad():
             explanation = litz.explain(fn, x, w, b, r, options={"matrix_products": "on"})
         assert not has_kernels() or len(explanation.kernels) == 1, str(explanation)
+
+
+def test_what_is_behind_depthwise_is_in_the_kernel() -> None:
+    x, w, b, r = channels_last(torch.randn(2, 20, 9, 8)), torch.randn(20, 1, 3, 3), torch.randn(20), channels_last(torch.randn(2, 20, 9, 8))
+    for fn in behind(lambda x, w, b=None: F.conv2d(x, w, b, padding=1, groups=20)):
+        check(fn, x, w, b, r)
+        torch._dynamo.reset()
+        with torch.no_grad():
+            explanation = litz.explain(fn, x, w, b, r, options={"matrix_products": "on"})
+        assert not has_kernels() or len(explanation.kernels) == 2, str(explanation)  # and the weight's layout
 
 
 class Block(nn.Module):
@@ -192,16 +234,25 @@ def test_nan_and_infinity(laid_out: Callable) -> None:
     torch.testing.assert_close(result, eager, equal_nan=True, rtol=1e-4, atol=1e-4)
 
 
+def test_nan_and_infinity_of_windows() -> None:
+    x, w = channels_last(torch.randn(1, 16, 8, 9)), torch.randn(16, 1, 3, 3)
+    x[0, 3, 2, 1], x[0, 5, 0, 8], w[4, 0, 0, 0] = float("nan"), float("inf"), float("-inf")
+    fn = lambda x, w: F.conv2d(x, w, padding=1, groups=16)
+    with torch.no_grad():
+        result, eager = compiled(fn)(x, w), fn(x, w)
+    torch.testing.assert_close(result, eager, equal_nan=True, rtol=1e-4, atol=1e-4)
+
+
 def test_results_do_not_depend_on_threads(laid_out: Callable) -> None:
-    x, w = laid_out(torch.randn(3, 96, 20, 20)), torch.randn(64, 96, 1, 1)
-    fn = compiled(lambda x, w: F.conv2d(x, w).relu())
+    x, w, d = laid_out(torch.randn(3, 96, 20, 20)), torch.randn(64, 96, 1, 1), torch.randn(64, 1, 3, 3)
+    fn = compiled(lambda x, w, d: F.conv2d(F.conv2d(x, w).relu(), d, padding=1, groups=64))
     before = torch.get_num_threads()
     results = []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
             with torch.no_grad():
-                results.append(fn(x, w))
+                results.append(fn(x, w, d))
     finally:
         torch.set_num_threads(before)
     assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])

@@ -282,7 +282,8 @@ class WindowPrinter {
     int64_t elements = 1;
     for (size_t i = 0; i < rows_loop_; ++i) elements *= extent(i);
     elements *= extent(rows_loop_) * input_.outer[rows_loop_];
-    if (elements < kLargeInput) return 0;
+    const bool is_dense = input_.taps[1] == channels_ && block_ >= channels_;
+    if (elements < kLargeInput || !is_dense) return 0;
     return std::min<int64_t>(kMostRowsAhead,
                              std::max<int64_t>(1, input_.outer[rows_loop_] / input_.taps[0]));
   }

@@ -62,12 +62,14 @@ std::string Prelude::window_tile(const PreludeWindow& window) {
     t += "      e = " + load_vector + "(a" + plus(element) + ");\n" + sums;
   t += "    }\n";
   if (window.rows_ahead > 0) {
+    // In the order of memory, a part beside each 16 channels.
+    const int64_t lines = window.pixels * window.step / window.gap;
     t += "    if (c % 16 == 0) {\n";
     for (int64_t row = 0; row < window.rows_ahead; ++row) {
-      for (const auto& [element, sums] : by_element) {
-        if (element < window.pixels * window.step)
-          t += "      __builtin_prefetch(a" + plus(element + row * window.row) + ");\n";
-      }
+      t += "      " + std::string(row == 0 ? "const f32* " : "") + "ahead = x + (rows" + plus(row) +
+           ") * " + number(window.row) + " + c * " + number(lines) + ";\n";
+      for (int64_t j = 0; j < lines; ++j)
+        t += "      __builtin_prefetch(ahead" + plus(16 * j) + ");\n";
     }
     t += "    }\n";
   }
