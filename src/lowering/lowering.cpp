@@ -165,7 +165,7 @@ void LoweringContext::lower_call(NodeId id) {
     return;
   }
   if (function == lower_to_library) {
-    if (!lower_product(id) && !compute_windows_on_cpu(id) && !lower_attention(id))
+    if (!lower_product(id) && !compute_convolution_on_cpu(id) && !lower_attention(id))
       call_library(id, kOnPurpose);
     return;
   }

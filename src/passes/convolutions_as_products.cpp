@@ -17,8 +17,7 @@ constexpr int64_t kFewestElements = 16;  // of a product's rows, columns and fac
 constexpr int64_t kFewestMultiplyAdds = 1 << 15;
 constexpr int64_t kFewestPixels = 512;          // of a row-major image
 constexpr int64_t kFewestOutputsOfCopy = 96;    // the copy is little beside so many
-constexpr int64_t kFewestChannelsApart = 1024;  // ... and of single pixels beside so many
-constexpr int64_t kFewestNeighbours = 8;        // that a copy of a row-major image moves at once
+constexpr int64_t kFewestNeighbours = 8;      // that a copy of a row-major image moves at once
 
 std::optional<Sizes> constants(std::span<const Index> sizes) {
   Sizes result;
@@ -135,6 +134,10 @@ class Multiplier {
         return std::nullopt;
     }
     found.channels_last = is_channels_last(graph_.context(), result);
+    // Kernels that convolve read pixels that are apart where they are.
+    if (found.channels_last && dims == 2 && found.result[1] > 1 && all_are(found.kernel, 1) &&
+        !all_are(found.stride, 1) && is_channels_last(graph_.context(), input))
+      return std::nullopt;
     return found;
   }
 
@@ -145,7 +148,7 @@ class Multiplier {
       return false;
     if (c.is_pointwise()) return c.channels_last || rows >= kFewestPixels;
     if (c.outputs < kFewestOutputsOfCopy) return false;
-    if (all_are(c.kernel, 1)) return c.channels_last && c.channels >= kFewestChannelsApart;
+    if (all_are(c.kernel, 1)) return false;
     return c.channels_last || c.kernel.back() >= kFewestNeighbours;
   }
 

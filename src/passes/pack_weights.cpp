@@ -7,7 +7,7 @@
 #include "passes/channels_last.h"
 #include "passes/frozen_values.h"
 #include "passes/graph_rewriter.h"
-#include "passes/turn_depthwise_weights.h"
+#include "passes/turn_weights.h"
 
 namespace litz {
 namespace {

@@ -48,16 +48,16 @@ std::optional<MatrixProduct> product_of(Expr value, Index m, Index n, Index k) {
 std::optional<MatrixProduct> matrix_product(const Operation& operation) {
   const auto* op = std::get_if<Reduction>(&operation.v);
   if (op == nullptr || !op->is_product || op->kind != ReductionKind::kSum ||
-      op->loops.variables.size() < 2 || op->reduction.variables.size() != 1)
+      op->loops.variables.size() < 2 || op->reduction.variables.empty())
     return std::nullopt;
   const size_t m = op->loops.variables.size() - 2;
   return product_of(op->value, op->loops.variables[m], op->loops.variables[m + 1],
-                    op->reduction.variables[0]);
+                    op->reduction.variables.back());
 }
 
 std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
   if (!kernel.is_product || kernel.reductions.size() != 1 || kernel.outer.size() < 2 ||
-      kernel.inner.size() != 1)
+      kernel.inner.empty())
     return std::nullopt;
   const KernelReduction& r = kernel.reductions[0];
   const bool only_behind = std::all_of(kernel.stores.begin(), kernel.stores.end(),
@@ -66,7 +66,7 @@ std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
     return std::nullopt;
   const size_t m = kernel.outer.size() - 2;
   return product_of(r.value, kernel.outer[m].variable, kernel.outer[m + 1].variable,
-                    kernel.inner[0].variable);
+                    kernel.inner.back().variable);
 }
 
 std::optional<OperandLayout> operand_layout(Index at, std::span<const Index> batches, Index outer,
@@ -107,6 +107,7 @@ bool has_tiles(const Program& program, const Operation& operation) {
   if (!product) return false;
   IndexContext& context = program.indices();
   const auto& op = std::get<Reduction>(operation.v);
+  if (op.reduction.variables.size() != 1) return false;
   std::vector<Index> variables;
   for (Index v : op.loops.variables) {
     if (v.is_symbol()) variables.push_back(v);

@@ -1,5 +1,6 @@
 // Matrix products among reductions: the sum over k of a[..., m, k] * b[..., k, n] in float32, of
-// float32 or half floats, which lowering has marked as such. (A sum that a user has written so
+// float32 or half floats, which lowering has marked as such, or a sum of such products, as a
+// convolution is: then there are further inner loops around that of k. (A sum that a user has written so
 // stays what it is.)
 //
 // Where the dialect has a kernel for them (codegen/triton/triton_product.h,
@@ -16,8 +17,8 @@
 namespace litz {
 
 struct MatrixProduct {
-  Expr left;   // the load of a: varies along the last outer loop but one and the inner one
-  Expr right;  // the load of b: varies along the last outer loop and the inner one
+  Expr left;   // the load of a: varies along the last outer loop but one and the last inner one
+  Expr right;  // the load of b: varies along the last outer loop and the last inner one
 };
 
 // Nothing where the operation or kernel is no such product. Outer loops before the last two are of

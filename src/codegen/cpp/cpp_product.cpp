@@ -78,7 +78,7 @@ class ProductPrinter {
   using Form = ProductTiles::Form;
 
   Index variable(size_t loop) const { return analysis_.variable(loop); }
-  Index factor() const { return variable(columns_loop_ + 1); }
+  Index factor() const { return variable(analysis_.num_loops() - 1); }
   int64_t extent(size_t loop) const { return analysis_.extent(loop).constant(); }
   static std::string name_of(size_t loop) { return "d" + text(static_cast<int64_t>(loop)); }
   IndentedBuffer& out() { return body_.out(); }
@@ -88,7 +88,8 @@ class ProductPrinter {
     for (size_t i = 0; i < rows_loop_; ++i) size.batches *= extent(i);
     size.rows = extent(rows_loop_);
     size.columns = extent(columns_loop_);
-    size.factors = extent(columns_loop_ + 1);
+    size.factors = extent(analysis_.num_loops() - 1);
+    for (size_t i = columns_loop_ + 1; i + 1 < analysis_.num_loops(); ++i) size.parts *= extent(i);
     if (product_.right.dtype() == DType::kFloat32) {
       size.has_rows = right_.outer_stride == 1;
       size.has_dots = right_.k_stride == 1 && left_.k_stride == 1;
@@ -109,6 +110,32 @@ class ProductPrinter {
     return layout && layout->k_stride == 1 ? layout : std::nullopt;
   }
 
+  bool shares_right() const {
+    for (size_t i = 0; i < rows_loop_; ++i) {
+      if (right_.base.depends_on(variable(i))) return false;
+    }
+    return true;
+  }
+
+  // The loops over the products that are added up, around what follows; `part` numbers them.
+  void open_parts() {
+    std::string part = "0";
+    for (size_t i = columns_loop_ + 1; i + 1 < analysis_.num_loops(); ++i) {
+      body_.push_scope(i, name_of(i));
+      part = part == "0" ? name_of(i) : "(" + part + " * " + text(extent(i)) + " + " + name_of(i) + ")";
+    }
+    if (size_.parts > 1) out().line("const i64 part = " + part + ";");
+  }
+  void close_parts() {
+    for (size_t i = analysis_.num_loops() - 1; i-- > columns_loop_ + 1;)
+      body_.pop_scope("for (i64 " + name_of(i) + " = 0; " + name_of(i) + " < " + text(extent(i)) +
+                      "; ++" + name_of(i) + ")");
+  }
+  std::string panels() const {
+    if (size_.parts == 1) return "panels";
+    return "panels + part * " + text(tiles_.block_columns * size_.factors);
+  }
+
   bool widens_left() const { return is_half(product_.left.dtype()); }
   int64_t block_width() const { return result_ ? tiles_.panel() : tiles_.block_columns; }
 
@@ -116,7 +143,8 @@ class ProductPrinter {
     const auto declare = [&](const std::string& name, int64_t elements) {
       out().line("alignas(64) f32 " + name + "[" + text(elements) + "];");
     };
-    if (tiles_.form == Form::kPacked) declare("panels", tiles_.block_columns * size_.factors);
+    if (tiles_.form == Form::kPacked)
+      declare("panels", tiles_.block_columns * size_.factors * size_.parts);
     if (!result_ || size_.columns % tiles_.panel() != 0)
       declare("block", tiles_.block_rows() * block_width());
     if (widens_left()) declare("wide", tiles_.block_rows() * tiles_.factors);
@@ -128,14 +156,18 @@ class ProductPrinter {
     const std::string across = text(column_blocks(size_, tiles_));
     const std::string down = text(tiles_.row_blocks());
     const std::string width = text(tiles_.block_columns);
-    out().line("const i64 of_columns = it / " + down + ";");
+    // All batches of the same columns come one after the other where they share the right operand.
+    const bool shares = size_.batches > 1 && shares_right();
+    out().line("const i64 of_columns = it / " +
+               text(tiles_.row_blocks() * (shares ? size_.batches : 1)) + ";");
     out().line("const i64 first = of_columns % " + across + " * " + width + ";");
     out().line("const i64 columns = " + text(size_.columns) + " - first < " + width + " ? " +
                text(size_.columns) + " - first : " + width + ";");
-    std::string rest = "of_columns / " + across;
+    std::string rest = shares ? "it / " + down : "of_columns / " + across;
     for (size_t i = rows_loop_; i-- > 0;) {
       const std::string e = text(extent(i));
-      out().line("const i64 " + name_of(i) + " = " + (i == 0 ? rest : rest + " % " + e) + ";");
+      out().line("const i64 " + name_of(i) + " = " + rest +
+                 (i == 0 && !shares ? "" : " % " + e) + ";");
       rest += " / " + e;
     }
     // Strips of full height come first.
@@ -163,15 +195,22 @@ class ProductPrinter {
     const bool by_rows = right_.outer_stride == 1;
     const std::string pack = by_rows ? prelude_.pack_rows(memory, tiles_.vectors)
                                      : prelude_.pack_columns(memory, tiles_.vectors);
-    const std::string base = body_.index(right_.base);
     const std::string stride = text(by_rows ? right_.k_stride : right_.outer_stride);
     out().open("if (packed != of_columns) {");
     out().line("packed = of_columns;");
+    open_parts();
+    print_packing(pack, stride);
+    close_parts();
+    out().close();
+  }
+
+  void print_packing(const std::string& pack, const std::string& stride) {
+    const DType memory = product_.right.dtype();
+    const std::string base = body_.index(right_.base);
     out().line(
         pack + "(" +
         pointer(product_.right.buffer(), memory, base + " + first * " + text(right_.outer_stride)) +
-        ", " + stride + ", " + text(size_.factors) + ", columns, panels);");
-    out().close();
+        ", " + stride + ", " + text(size_.factors) + ", columns, " + panels() + ");");
   }
 
   // Where the left operand's rows are read for the tiles of a step.
@@ -203,7 +242,7 @@ class ProductPrinter {
   // The right operand for the columns from `first + j` and the factors from k.
   std::string right_place() {
     if (tiles_.form == Form::kPacked)
-      return "panels + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
+      return panels() + " + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
     return pointer(product_.right.buffer(), DType::kFloat32,
                    body_.index(right_.base) + " + (first + j) * " + text(right_.outer_stride) +
                        " + k * " + text(right_.k_stride));
@@ -224,6 +263,7 @@ class ProductPrinter {
     const std::string step = text(tiles_.factors);
     const std::string panel = text(tiles_.panel());
     const int64_t rest = size_.columns % tiles_.panel();
+    open_parts();
     out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
     out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
                " - k : " + step + ";");
@@ -241,6 +281,7 @@ class ProductPrinter {
       out().close();
     }
     out().close();
+    close_parts();
   }
 
   std::string result_place() {
@@ -257,7 +298,7 @@ class ProductPrinter {
       out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left) +
                  "(" + left.at_row_m + ", " + text(left.stride) + ", right, " +
                  text(right_stride()) + ", steps, to + (m - top) * " + width + ", " + width +
-                 ", k != 0);");
+                 (size_.parts == 1 ? ", k != 0);" : ", k + part != 0);"));
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
@@ -328,10 +369,13 @@ std::optional<MatrixProduct> cpp_product(const Kernel& kernel) {
     return loop.extent.is_constant() && loop.extent.constant() > 0;
   };
   if (!std::all_of(kernel.outer.begin(), kernel.outer.end(), is_sized) ||
-      !is_sized(kernel.inner[0]) || kernel.inner[0].extent.constant() > kMostProductFactors)
+      !std::all_of(kernel.inner.begin(), kernel.inner.end(), is_sized))
     return std::nullopt;
+  int64_t factors = 1;
+  for (const KernelLoop& loop : kernel.inner) factors *= loop.extent.constant();
+  if (factors > kMostProductFactors) return std::nullopt;
   const auto last = kernel.outer.end();
-  const Index k = kernel.inner[0].variable;
+  const Index k = kernel.inner.back().variable;
   const auto left = layout_of(product->left.coordinates()[0], last[-2].variable, k);
   const auto right = layout_of(product->right.coordinates()[0], last[-1].variable, k);
   if (!left || !right || !has_neighbours(*left) || !has_neighbours(*right)) return std::nullopt;

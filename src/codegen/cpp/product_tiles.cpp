@@ -59,7 +59,8 @@ double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles) {
   const double each = 0.2 / tiles.lanes;
   const int64_t columns = std::min(size.columns, tiles.block_columns);
   const int64_t rows = std::max<int64_t>(8, std::min(size.rows, tiles.block_rows()));
-  return each * static_cast<double>(rows * columns) * static_cast<double>(size.factors);
+  return each * static_cast<double>(rows * columns) *
+         static_cast<double>(size.factors * size.parts);
 }
 
 ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
@@ -80,7 +81,7 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
     const int64_t row_blocks = ceil_div(tiles.strips, std::max<int64_t>(1, wanted));
     tiles.block_strips = ceil_div(tiles.strips, row_blocks);
   };
-  set_columns(tiles.form == Form::kPacked ? std::min(kPackedElements / size.factors, kMostColumns)
+  set_columns(tiles.form == Form::kPacked ? std::min(kPackedElements / (size.factors * size.parts), kMostColumns)
                                           : kMostColumns);
   set_strips(kBlockRows / tiles.strip_rows);
   const auto wants_more = [&] {

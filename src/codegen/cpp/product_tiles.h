@@ -23,6 +23,7 @@ struct ProductSize {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t factors = 0;
+  int64_t parts = 1;  // products that are added up
   // Of float32, whose neighbours are neighbours in memory: rows or columns of the right operand,
   // factors of both.
   bool has_rows = false;

@@ -1,4 +1,4 @@
-#include "passes/turn_depthwise_weights.h"
+#include "passes/turn_weights.h"
 
 #include <algorithm>
 
@@ -9,6 +9,7 @@ namespace litz {
 namespace {
 
 constexpr int64_t kFewestChannels = 16;  // two or one vectors
+constexpr int64_t kMostFactors = 8192;   // whole columns of them are packed on the stack
 
 bool is_float_on_cpu(const TensorMeta& tensor) {
   return tensor.dtype == DType::kFloat32 && tensor.device == "cpu" &&
@@ -18,7 +19,12 @@ bool is_float_on_cpu(const TensorMeta& tensor) {
          });
 }
 
-bool is_wanted(const Graph& graph, const Node& node) {
+bool pays(const TensorMeta& input, const TensorMeta& weight, const TensorMeta& result) {
+  (void)input; (void)weight; (void)result;
+  return true;
+}
+
+bool is_wanted(const Graph& graph, const Node& node, bool forced) {
   if (node.kind != NodeKind::kCall || node.schema->full_name() != "aten::convolution" ||
       argument(node, "transposed") == Argument(true))
     return false;
@@ -27,15 +33,19 @@ bool is_wanted(const Graph& graph, const Node& node) {
   const TensorMeta& result = node.outputs[0].tensor;
   if (!is_float_on_cpu(input) || !is_float_on_cpu(weight) || !is_float_on_cpu(result) ||
       !is_channels_last(graph.context(), input) || !is_channels_last(graph.context(), result) ||
-      !is_row_major(graph.context(), weight))
+      !(is_row_major(graph.context(), weight) || is_channels_last(graph.context(), weight)))
     return false;
   const Index channels = input.sizes[1];
-  // There are loops of rows, pixels and taps.
-  for (Index extent : {result.sizes[2], result.sizes[3], weight.sizes[2], weight.sizes[3]}) {
-    if (extent.constant() < 2) return false;
+  if (result.sizes[3].constant() < 2) return false;
+  if (weight.sizes[1].is_constant(1) && weight.sizes[0] == channels) {
+    // There are loops of rows, pixels and taps.
+    return result.sizes[2].constant() >= 2 && weight.sizes[2].constant() >= 2 &&
+           weight.sizes[3].constant() >= 2 && channels.constant() >= kFewestChannels;
   }
-  return channels.constant() >= kFewestChannels && result.sizes[1] == channels &&
-         weight.sizes[0] == channels && weight.sizes[1].is_constant(1);
+  if (weight.sizes[1] != channels || channels.constant() < 2 || weight.sizes[0].constant() < 2)
+    return false;
+  const int64_t factors = product(graph.context(), weight.sizes).constant() / weight.sizes[0].constant();
+  return factors <= kMostFactors && (forced || pays(input, weight, result));
 }
 
 TensorMeta permuted(const TensorMeta& tensor, const std::vector<size_t>& order) {
@@ -50,17 +60,18 @@ TensorMeta permuted(const TensorMeta& tensor, const std::vector<size_t>& order) 
 }  // namespace
 
 bool is_turned_weight(const TensorMeta& weight) {
-  return weight.sizes.size() == 4 && weight.sizes[1].is_constant(1) &&
-         !weight.sizes[0].is_constant(1) && weight.strides[0].is_constant(1);
+  return weight.sizes.size() == 4 && !weight.sizes[0].is_constant(1) &&
+         weight.strides[0].is_constant(1);
 }
 
-Graph turn_depthwise_weights(const Graph& graph, const PassOptions& options) {
+Graph turn_weights(const Graph& graph, const PassOptions& options) {
   if (options.convolution_products == ConvolutionProducts::kOff) return graph;
+  const bool forced = options.convolution_products == ConvolutionProducts::kOn;
   GraphRewriter rewriter(graph);
   for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
     const NodeId id(i);
     const Node& node = graph.node(id);
-    if (!is_wanted(graph, node)) {
+    if (!is_wanted(graph, node, forced)) {
       rewriter.copy(id);
       continue;
     }
