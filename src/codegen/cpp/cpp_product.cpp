@@ -52,6 +52,9 @@ class ProductPrinter {
         tiles_(plan_product_tiles(size_, vector_bytes)) {
     for (DType dtype : {DType::kInt32, DType::kInt64, DType::kUInt8}) prelude_.type(dtype, 1);
     if (tiles_.form != Form::kDots) result_ = plain_result();
+    shares_right_ = size_.batches > 1 && shares_right();
+    if (shares_right_ && !widens_left())
+      together_ = batches_of_item(size_, tiles_, extent(rows_loop_ - 1));
   }
 
   CppKernel print() {
@@ -59,18 +62,21 @@ class ProductPrinter {
     declare_arrays();
     body_.push_iteration_scope();
     print_places();
-    for (size_t i = 0; i < rows_loop_; ++i) body_.push_scope(i, name_of(i));
+    const size_t bound = together_ > 1 ? rows_loop_ - 1 : rows_loop_;
+    for (size_t i = 0; i < bound; ++i) body_.push_scope(i, name_of(i));
     if (tiles_.form == Form::kPacked) print_panels();
     print_tiles();
     print_stores();
-    for (size_t i = 0; i < rows_loop_; ++i) body_.pop_scope("");
+    for (size_t i = 0; i < bound; ++i) body_.pop_scope("");
     body_.pop_scope("for (i64 it = begin; it < end; ++it)");
 
     CppFunction function;
     function.body = body_.take_text();
-    function.total = text(size_.batches * column_blocks(size_, tiles_) * tiles_.row_blocks());
-    function.grain = text(static_cast<int64_t>(
-        std::ceil(kTaskNanoseconds / std::max(1.0, item_nanoseconds(size_, tiles_)))));
+    const double nanoseconds =
+        item_nanoseconds(size_, tiles_) * static_cast<double>(together_);
+    function.total = text(batch_items() * column_blocks(size_, tiles_) * tiles_.row_blocks());
+    function.grain =
+        text(static_cast<int64_t>(std::ceil(kTaskNanoseconds / std::max(1.0, nanoseconds))));
     return print_cpp_function(arguments_, function);
   }
 
@@ -117,6 +123,31 @@ class ProductPrinter {
     return true;
   }
 
+  // Of a batch loop; of the last one several iterations may be one item.
+  int64_t steps_of(size_t loop) const {
+    if (loop + 1 != rows_loop_) return extent(loop);
+    return (extent(loop) + together_ - 1) / together_;
+  }
+  int64_t batch_items() const {
+    int64_t items = 1;
+    for (size_t i = 0; i < rows_loop_; ++i) items *= steps_of(i);
+    return items;
+  }
+  void open_batches() {
+    if (together_ > 1) body_.push_scope(rows_loop_ - 1, name_of(rows_loop_ - 1));
+  }
+  void close_batches() {
+    if (together_ == 1) return;
+    const std::string name = name_of(rows_loop_ - 1);
+    body_.pop_scope("for (i64 " + name + " = batch; " + name + " < batches; ++" + name + ")");
+  }
+  // The block of rows of one batch.
+  std::string block() const {
+    if (together_ == 1) return "block";
+    return "block + (" + name_of(rows_loop_ - 1) + " - batch) * " +
+           text(tiles_.block_rows() * block_width());
+  }
+
   // The loops over the products that are added up, around what follows; `part` numbers them.
   void open_parts() {
     std::string part = "0";
@@ -146,7 +177,7 @@ class ProductPrinter {
     if (tiles_.form == Form::kPacked)
       declare("panels", tiles_.block_columns * size_.factors * size_.parts);
     if (!result_ || size_.columns % tiles_.panel() != 0)
-      declare("block", tiles_.block_rows() * block_width());
+      declare("block", together_ * tiles_.block_rows() * block_width());
     if (widens_left()) declare("wide", tiles_.block_rows() * tiles_.factors);
     if (tiles_.form == Form::kPacked) out().line("i64 packed = -1;");
   }
@@ -157,18 +188,26 @@ class ProductPrinter {
     const std::string down = text(tiles_.row_blocks());
     const std::string width = text(tiles_.block_columns);
     // All batches of the same columns come one after the other where they share the right operand.
-    const bool shares = size_.batches > 1 && shares_right();
+    const bool shares = shares_right_;
     out().line("const i64 of_columns = it / " +
-               text(tiles_.row_blocks() * (shares ? size_.batches : 1)) + ";");
+               text(tiles_.row_blocks() * (shares ? batch_items() : 1)) + ";");
     out().line("const i64 first = of_columns % " + across + " * " + width + ";");
     out().line("const i64 columns = " + text(size_.columns) + " - first < " + width + " ? " +
                text(size_.columns) + " - first : " + width + ";");
     std::string rest = shares ? "it / " + down : "of_columns / " + across;
     for (size_t i = rows_loop_; i-- > 0;) {
-      const std::string e = text(extent(i));
-      out().line("const i64 " + name_of(i) + " = " + rest +
-                 (i == 0 && !shares ? "" : " % " + e) + ";");
+      const std::string e = text(steps_of(i));
+      const std::string place = rest + (i == 0 && !shares ? "" : " % " + e);
       rest += " / " + e;
+      if (together_ == 1 || i + 1 != rows_loop_) {
+        out().line("const i64 " + name_of(i) + " = " + place + ";");
+        continue;
+      }
+      const std::string all = text(extent(i));
+      const std::string together = text(together_);
+      out().line("const i64 batch = " + place + " * " + together + ";");
+      out().line("const i64 batches = batch + " + together + " < " + all + " ? batch + " +
+                 together + " : " + all + ";");
     }
     // Strips of full height come first.
     const std::string strips = text(tiles_.strips);
@@ -267,17 +306,16 @@ class ProductPrinter {
     out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
     out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
                " - k : " + step + ";");
-    const LeftRows left = print_left();
+    LeftRows left;
+    if (together_ == 1) left = print_left();
     out().line("i64 j = 0;");
-    const std::string result = result_ ? result_place() : "block + j";
-    const std::string width = text(result_ ? result_->outer_stride : block_width());
     out().open("for (; j + " + panel + " <= columns; j += " + panel + ") {");
-    print_strips(left, tiles_.panel(), result, width);
+    print_strips(left, tiles_.panel(), result_.has_value());
     out().close();
     if (rest != 0) {
       // A panel has zeros behind the last column.
       out().open("if (j < columns) {");
-      print_strips(left, rest, result_ ? "block" : "block + j", text(block_width()));
+      print_strips(left, rest, false);
       out().close();
     }
     out().close();
@@ -289,9 +327,13 @@ class ProductPrinter {
            body_.index(result_->base) + " + top * " + text(result_->outer_stride) + " + first + j)";
   }
 
-  void print_strips(const LeftRows& left, int64_t columns, const std::string& to,
-                    const std::string& width) {
+  // Of the columns from j, to the result's place or the block.
+  void print_strips(LeftRows left, int64_t columns, bool to_result) {
+    const std::string width = text(to_result ? result_->outer_stride : block_width());
     out().line("const f32* const right = " + right_place() + ";");
+    open_batches();
+    if (together_ > 1) left = print_left();
+    const std::string to = to_result ? result_place() : block() + (result_ ? "" : " + j");
     out().line("f32* const to = " + to + ";");
     out().line("i64 m = top;");
     const auto print = [&](const std::string& end, int64_t rows) {
@@ -302,11 +344,12 @@ class ProductPrinter {
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
-      return;
+    } else {
+      const std::string tall = text(tiles_.tall_strips * tiles_.strip_rows);
+      print("(bottom < " + tall + " ? bottom : " + tall + ")", tiles_.strip_rows);
+      print("bottom", tiles_.strip_rows - 1);
     }
-    const std::string tall = text(tiles_.tall_strips * tiles_.strip_rows);
-    print("(bottom < " + tall + " ? bottom : " + tall + ")", tiles_.strip_rows);
-    print("bottom", tiles_.strip_rows - 1);
+    close_batches();
   }
 
   // What is stored, of a row after the other. A product that has gone to its place already lacks
@@ -318,9 +361,10 @@ class ProductPrinter {
                 : "first";
     out().line("const i64 from = " + from + ";");
     out().line("const i64 to = first + columns;");
+    open_batches();
     body_.push_scope(rows_loop_, name_of(rows_loop_));
     body_.set_accumulator_array(
-        0, "(block + (" + name_of(rows_loop_) + " - top) * " + text(block_width()) + ")",
+        0, "(" + block() + " + (" + name_of(rows_loop_) + " - top) * " + text(block_width()) + ")",
         columns_loop_, "from");
     out().line("i64 v = from;");
     const std::string lanes = text(tiles_.lanes);
@@ -343,6 +387,7 @@ class ProductPrinter {
     }
     body_.pop_scope("for (i64 " + name_of(rows_loop_) + " = top; " + name_of(rows_loop_) +
                     " < bottom; ++" + name_of(rows_loop_) + ")");
+    close_batches();
   }
 
   const Kernel& kernel_;
@@ -358,6 +403,8 @@ class ProductPrinter {
   const ProductSize size_;
   const ProductTiles tiles_;
   std::optional<Layout> result_;
+  bool shares_right_ = false;  // all batches do
+  int64_t together_ = 1;       // batches of an item
 };
 
 }  // namespace

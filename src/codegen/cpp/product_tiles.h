@@ -57,6 +57,10 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes);
 // Columns in blocks.
 int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles);
 
+// Of `extent` batches next to each other that share the right operand, how many are items together:
+// a panel stays in the first level cache for the rows of all of them.
+int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int64_t extent);
+
 // Of one item.
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles);
 
