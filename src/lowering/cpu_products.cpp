@@ -100,8 +100,8 @@ struct Geometry {
 TensorValue sum_windows(OpCall& call, const TensorValue& input, const TensorValue& weight,
                         const Geometry& geometry) {
   const std::vector<Index>& out = call.result().sizes;
-  const std::vector<Index> sizes = {out[0], out[2], out[3], out[1], weight.sizes[2],
-                                    weight.sizes[3]};
+  const std::vector<Index> sizes = {out[0], out[2],          out[3],
+                                    out[1], weight.sizes[2], weight.sizes[3]};
   const std::array<size_t, 2> taps = {4, 5};
   return call.reduce(ReductionKind::kSum, sizes, taps, false, [&](std::span<const Index> p) {
     const Index y = geometry.at(0, p[1], p[4]);
@@ -117,13 +117,13 @@ TensorValue sum_windows(OpCall& call, const TensorValue& input, const TensorValu
 
 // The input with zeros around it, as [image, row, pixel, channel].
 TensorValue padded_input(OpCall& call, const TensorValue& input, const Geometry& geometry) {
-  const std::array<Index, 4> sizes = {
-      input.sizes[0], input.sizes[2] + 2 * geometry.padding[0],
-      input.sizes[3] + 2 * geometry.padding[1], input.sizes[1]};
+  const std::array<Index, 4> sizes = {input.sizes[0], input.sizes[2] + 2 * geometry.padding[0],
+                                      input.sizes[3] + 2 * geometry.padding[1], input.sizes[1]};
   const auto in_input = [&](std::span<const Index> p) {
     return std::vector<Index>{p[0], p[3], p[1] - geometry.padding[0], p[2] - geometry.padding[1]};
   };
-  if (geometry.padding[0] == 0 && geometry.padding[1] == 0) return call.view(input, sizes, in_input);
+  if (geometry.padding[0] == 0 && geometry.padding[1] == 0)
+    return call.view(input, sizes, in_input);
   return call.pointwise(DType::kFloat32, sizes, [&](std::span<const Index> p) {
     const std::vector<Index> at = in_input(p);
     const Expr value = call.load(input, at);
@@ -183,8 +183,8 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
   };
   std::optional<TensorValue> sum;
   if (weight.sizes[1].is_constant(1) && weight.sizes[0] == input.sizes[1] &&
-      has_loops({result.sizes[1], result.sizes[2], result.sizes[3], weight.sizes[2],
-                 weight.sizes[3]})) {
+      has_loops(
+          {result.sizes[1], result.sizes[2], result.sizes[3], weight.sizes[2], weight.sizes[3]})) {
     sum = sum_windows(call, input, weight, geometry);
   } else if (weight.sizes[1] == input.sizes[1] &&
              has_loops({input.sizes[1], result.sizes[1], result.sizes[3]})) {

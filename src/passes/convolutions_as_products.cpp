@@ -15,8 +15,8 @@ using Sizes = std::vector<int64_t>;
 // Measured on one thread of an AVX2 machine, against oneDNN with and without packed weights.
 constexpr int64_t kFewestElements = 16;  // of a product's rows, columns and factors
 constexpr int64_t kFewestMultiplyAdds = 1 << 15;
-constexpr int64_t kFewestPixels = 512;          // of a row-major image
-constexpr int64_t kFewestOutputsOfCopy = 96;    // the copy is little beside so many
+constexpr int64_t kFewestPixels = 512;        // of a row-major image
+constexpr int64_t kFewestOutputsOfCopy = 96;  // the copy is little beside so many
 constexpr int64_t kFewestNeighbours = 8;      // that a copy of a row-major image moves at once
 
 std::optional<Sizes> constants(std::span<const Index> sizes) {
@@ -238,8 +238,7 @@ class Multiplier {
       repeated.strides[0] = graph_.context().constant(0);
       const Value weights =
           call("aten::expand", {weight, list({c.images, c.outputs, c.channels})}, repeated);
-      result = call("aten::bmm", {weights, pixels},
-                    contiguous({c.images, c.outputs, c.pixels()}));
+      result = call("aten::bmm", {weights, pixels}, contiguous({c.images, c.outputs, c.pixels()}));
     }
     Sizes sizes = {c.images, c.outputs};
     sizes.insert(sizes.end(), c.result.begin(), c.result.end());
@@ -276,8 +275,8 @@ class Multiplier {
 
   Value copied(Value value) {
     Sizes sizes = *constants(meta_of(value).sizes);
-    return rewriter_.add_call(at_, "aten::clone", {value},
-                              {{"memory_format", MemoryFormatArg{0}}}, contiguous(sizes));
+    return rewriter_.add_call(at_, "aten::clone", {value}, {{"memory_format", MemoryFormatArg{0}}},
+                              contiguous(sizes));
   }
 
   // Of a tensor whose dimensions that become one lie in memory one after the other.

@@ -39,8 +39,7 @@ constexpr GraphPass kPasses[] = {
     // After choose_channels_last, which knows convolutions alone.
     {"convolutions_as_products", "Multiplies matrices where windows do not overlap.",
      convolutions_as_products},
-    {"turn_weights", "Lays out weights of convolutions as kernels read them.",
-     turn_weights},
+    {"turn_weights", "Lays out weights of convolutions as kernels read them.", turn_weights},
     // After these three, which decide for which convolutions.
     {"pack_weights", "Lays out frozen weights as the library computes with them.", pack_weights},
     // Last: the passes before may leave nodes without users.

@@ -10,18 +10,16 @@ namespace {
 
 constexpr int64_t kFewestChannels = 16;  // two or one vectors
 constexpr int64_t kMostFactors = 8192;   // whole columns of them are packed on the stack
+// On one thread of an AVX2 machine depthwise convolutions take half of oneDNN's time, those of
+// images with so few channels 0.8 of it. Others take 0.9 to 1.2 times as long, with packed weights
+// the more.
+constexpr int64_t kFewChannels = 8;
 
 bool is_float_on_cpu(const TensorMeta& tensor) {
   return tensor.dtype == DType::kFloat32 && tensor.device == "cpu" &&
          tensor.layout == TensorLayout::kStrided && tensor.sizes.size() == 4 &&
-         std::all_of(tensor.sizes.begin(), tensor.sizes.end(), [](Index size) {
-           return size.is_constant() && size.constant() > 0;
-         });
-}
-
-bool pays(const TensorMeta& input, const TensorMeta& weight, const TensorMeta& result) {
-  (void)input; (void)weight; (void)result;
-  return true;
+         std::all_of(tensor.sizes.begin(), tensor.sizes.end(),
+                     [](Index size) { return size.is_constant() && size.constant() > 0; });
 }
 
 bool is_wanted(const Graph& graph, const Node& node, bool forced) {
@@ -32,7 +30,8 @@ bool is_wanted(const Graph& graph, const Node& node, bool forced) {
   const TensorMeta& weight = graph.tensor(argument(node, "weight").get<Value>());
   const TensorMeta& result = node.outputs[0].tensor;
   if (!is_float_on_cpu(input) || !is_float_on_cpu(weight) || !is_float_on_cpu(result) ||
-      !is_channels_last(graph.context(), input) || !is_channels_last(graph.context(), result) ||
+      !is_channels_last(graph.context(), input) || is_row_major(graph.context(), input) ||
+      !is_channels_last(graph.context(), result) ||
       !(is_row_major(graph.context(), weight) || is_channels_last(graph.context(), weight)))
     return false;
   const Index channels = input.sizes[1];
@@ -44,8 +43,9 @@ bool is_wanted(const Graph& graph, const Node& node, bool forced) {
   }
   if (weight.sizes[1] != channels || channels.constant() < 2 || weight.sizes[0].constant() < 2)
     return false;
-  const int64_t factors = product(graph.context(), weight.sizes).constant() / weight.sizes[0].constant();
-  return factors <= kMostFactors && (forced || pays(input, weight, result));
+  const int64_t outputs = weight.sizes[0].constant();
+  if (product(graph.context(), weight.sizes).constant() / outputs > kMostFactors) return false;
+  return forced || (channels.constant() < kFewChannels && outputs >= kFewestChannels);
 }
 
 TensorMeta permuted(const TensorMeta& tensor, const std::vector<size_t>& order) {
@@ -83,13 +83,13 @@ Graph turn_weights(const Graph& graph, const PassOptions& options) {
     TensorMeta dense = turned;
     dense.strides = contiguous_strides(graph.context(), dense.sizes);
     dense.offset = graph.context().constant(0);
-    const Value taps = rewriter.add_call(id, "aten::permute", {rewriter.map(weight), order}, {},
-                                         turned);
+    const Value taps =
+        rewriter.add_call(id, "aten::permute", {rewriter.map(weight), order}, {}, turned);
     const Value copy = rewriter.add_call(id, "aten::clone", {taps},
                                          {{"memory_format", MemoryFormatArg{0}}}, dense);
     std::vector<Argument> arguments = rewriter.map(node.arguments);
-    arguments[static_cast<size_t>(node.schema->find("weight"))] = rewriter.add_call(
-        id, "aten::permute", {copy, back}, {}, permuted(dense, {3, 2, 0, 1}));
+    arguments[static_cast<size_t>(node.schema->find("weight"))] =
+        rewriter.add_call(id, "aten::permute", {copy, back}, {}, permuted(dense, {3, 2, 0, 1}));
     rewriter.copy_call(id, std::move(arguments));
   }
   return rewriter.finish();

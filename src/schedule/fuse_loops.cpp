@@ -6,9 +6,9 @@
 
 #include "schedule/expr_cost.h"
 #include "schedule/matrix_product.h"
-#include "schedule/window_sum.h"
 #include "schedule/shifted_exponential.h"
 #include "schedule/squared_deviation.h"
+#include "schedule/window_sum.h"
 
 namespace litz {
 namespace {

@@ -93,8 +93,7 @@ std::optional<WindowSum> window_sum(const Kernel& kernel) {
     return std::nullopt;
   std::vector<Index> outer;
   for (const KernelLoop& loop : kernel.outer) outer.push_back(loop.variable);
-  return window_of(r.value, outer,
-                   std::vector{kernel.inner[0].variable, kernel.inner[1].variable});
+  return window_of(r.value, outer, std::vector{kernel.inner[0].variable, kernel.inner[1].variable});
 }
 
 }  // namespace litz

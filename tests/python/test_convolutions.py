@@ -148,6 +148,25 @@ def test_large_images_of_few_rows() -> None:
     check(lambda x, w: F.conv2d(x, w, None, 2, 1, 1, 32), x, w)
 
 
+# ---- sums of products ----
+
+
+@pytest.mark.parametrize("geometry", [*GEOMETRIES, (1, 2, 0, 1), ((1, 3), 1, (0, 1), 1), ((4, 1), 1, 2, 2)], ids=str)
+@pytest.mark.parametrize("size", [(2, 3, 20, 14, 30), (1, 40, 33, 10, 13), (3, 160, 16, 9, 14)], ids=str)
+def test_dense(geometry: tuple, size: tuple[int, int, int, int, int]) -> None:
+    kernel, stride, padding, dilation = geometry
+    batch, channels, outputs, height, width = size
+    x, b = channels_last(torch.randn(batch, channels, height, width)), torch.randn(outputs)
+    w = torch.randn(outputs, channels, *((kernel, kernel) if isinstance(kernel, int) else kernel))
+    check(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation), x, w, b)
+
+
+def test_dense_of_many_factors() -> None:
+    x, w = channels_last(torch.randn(1, 600, 8, 9)), torch.randn(48, 600, 3, 3)
+    check(lambda x, w: F.conv2d(x, w, padding=1), x, w)
+    check(lambda x, w: F.conv2d(x, channels_last(w)).relu(), x, w)
+
+
 # ---- what is behind them ----
 
 
@@ -168,6 +187,16 @@ def test_what_is_behind_is_in_the_kernel(laid_out: Callable) -> None:
         with torch.no_grad():
             explanation = litz.explain(fn, x, w, b, r, options={"matrix_products": "on"})
         assert not has_kernels() or len(explanation.kernels) == 1, str(explanation)
+
+
+def test_what_is_behind_dense_is_in_the_kernel() -> None:
+    x, w, b, r = channels_last(torch.randn(2, 20, 9, 8)), torch.randn(24, 20, 3, 3), torch.randn(24), channels_last(torch.randn(2, 24, 9, 8))
+    for fn in behind(lambda x, w, b=None: F.conv2d(x, w, b, padding=1)):
+        check(fn, x, w, b, r)
+        torch._dynamo.reset()
+        with torch.no_grad():
+            explanation = litz.explain(fn, x, w, b, r, options={"matrix_products": "on"})
+        assert not has_kernels() or len(explanation.kernels) == 3, str(explanation)  # zeros around, the weight's layout
 
 
 def test_what_is_behind_depthwise_is_in_the_kernel() -> None:
@@ -244,8 +273,8 @@ def test_nan_and_infinity_of_windows() -> None:
 
 
 def test_results_do_not_depend_on_threads(laid_out: Callable) -> None:
-    x, w, d = laid_out(torch.randn(3, 96, 20, 20)), torch.randn(64, 96, 1, 1), torch.randn(64, 1, 3, 3)
-    fn = compiled(lambda x, w, d: F.conv2d(F.conv2d(x, w).relu(), d, padding=1, groups=64))
+    x, w, d = laid_out(torch.randn(3, 96, 20, 20)), torch.randn(64, 96, 3, 3), torch.randn(64, 1, 3, 3)
+    fn = compiled(lambda x, w, d: F.conv2d(F.conv2d(x, w, padding=1).relu(), d, padding=1, groups=64))
     before = torch.get_num_threads()
     results = []
     try:
@@ -268,10 +297,21 @@ def test_the_library_keeps_the_rest() -> None:
     x, w = torch.randn(1, 16, 8, 8), torch.randn(16, 16, 1, 1)
     assert library_calls(F.conv2d, x.double(), w.double()) == ["aten::convolution"]
     assert library_calls(F.conv_transpose2d, x, w) == ["aten::convolution"]
-    assert library_calls(F.conv2d, x, torch.randn(16, 16, 3, 3)) == ["aten::convolution"]
+    assert library_calls(F.conv2d, x, torch.randn(16, 16, 3, 3)) == ["aten::convolution"], "row-major"
+    assert library_calls(lambda x, w: F.conv2d(x, w, groups=2), channels_last(x), torch.randn(16, 8, 3, 3)) == ["aten::convolution"]
+    assert library_calls(F.conv2d, channels_last(x), torch.randn(16, 16, 3, 3), products="auto") == ["aten::convolution"]
     assert library_calls(lambda x, w: F.conv2d(x, w, padding=1), x, w) == ["aten::convolution"]
     assert library_calls(lambda x, w: F.conv2d(x, w, groups=2), x, w[:, :8]) == ["aten::convolution"]
     assert library_calls(F.conv2d, x, w, products="off") == ["aten::convolution"]
+
+
+def test_what_auto_takes() -> None:
+    x = channels_last(torch.randn(1, 32, 20, 20))
+    taken = not library_calls(torch.mm, torch.randn(64, 64), torch.randn(64, 64), products="auto")
+    expected = [] if taken else ["aten::convolution"]
+    assert library_calls(F.conv2d, x, torch.randn(32, 32, 1, 1), products="auto") == expected
+    assert library_calls(lambda x, w: F.conv2d(x, w, padding=1, groups=32), x, torch.randn(32, 1, 3, 3), products="auto") == expected
+    assert library_calls(lambda x, w: F.conv2d(x, w, stride=2), x[:, :3].contiguous(memory_format=torch.channels_last), torch.randn(32, 3, 5, 5), products="auto") == expected
 
 
 def test_dynamic_sizes_stay_in_the_library() -> None:

@@ -72,8 +72,7 @@ class ProductPrinter {
 
     CppFunction function;
     function.body = body_.take_text();
-    const double nanoseconds =
-        item_nanoseconds(size_, tiles_) * static_cast<double>(together_);
+    const double nanoseconds = item_nanoseconds(size_, tiles_) * static_cast<double>(together_);
     function.total = text(batch_items() * column_blocks(size_, tiles_) * tiles_.row_blocks());
     function.grain =
         text(static_cast<int64_t>(std::ceil(kTaskNanoseconds / std::max(1.0, nanoseconds))));
@@ -153,7 +152,8 @@ class ProductPrinter {
     std::string part = "0";
     for (size_t i = columns_loop_ + 1; i + 1 < analysis_.num_loops(); ++i) {
       body_.push_scope(i, name_of(i));
-      part = part == "0" ? name_of(i) : "(" + part + " * " + text(extent(i)) + " + " + name_of(i) + ")";
+      part = part == "0" ? name_of(i)
+                         : "(" + part + " * " + text(extent(i)) + " + " + name_of(i) + ")";
     }
     if (size_.parts > 1) out().line("const i64 part = " + part + ";");
   }

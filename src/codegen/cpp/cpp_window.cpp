@@ -66,8 +66,7 @@ std::optional<Line> line_of(const Kernel& kernel, Index at) {
     if (!by_pixel || !by_pixel->stride.is_constant()) continue;
     const auto by_tap = linear_in(by_pixel->rest, kernel.inner[d].variable);
     if (!by_tap || !by_tap->stride.is_constant() || !by_tap->rest.is_constant()) continue;
-    return Line{d, by_pixel->stride.constant(), by_tap->stride.constant(),
-                by_tap->rest.constant()};
+    return Line{d, by_pixel->stride.constant(), by_tap->stride.constant(), by_tap->rest.constant()};
   }
   return std::nullopt;
 }
@@ -103,8 +102,7 @@ std::vector<Strips> plan_strips(const Kernel& kernel, const WindowSum& sum) {
       for (int64_t t = 0; t < taps; ++t) strip.counts.push_back(is_inside(first + p, t));
     }
     first += strip.pixels;
-    if (!plan.empty() && plan.back().pixels == strip.pixels &&
-        plan.back().counts == strip.counts) {
+    if (!plan.empty() && plan.back().pixels == strip.pixels && plan.back().counts == strip.counts) {
       ++plan.back().count;
     } else {
       plan.push_back(std::move(strip));
@@ -146,8 +144,7 @@ class WindowPrinter {
 
   CppKernel print() {
     body_.push_scope(CppBody::kNoLoop, "");
-    if (!result_)
-      out().line("alignas(64) f32 block[" + text(strips_[0].pixels * block_) + "];");
+    if (!result_) out().line("alignas(64) f32 block[" + text(strips_[0].pixels * block_) + "];");
     body_.push_iteration_scope();
     print_places();
     for (size_t i = 0; i < pixels_loop_; ++i) body_.push_scope(i, name_of(i));
@@ -216,7 +213,7 @@ class WindowPrinter {
                    " : 0;");
         out().line("high = high < most ? high : most;");
       }
-      body_.pop_scope("");
+      body_.pop_scope(std::string(CppBody::kBlock));
     }
   }
 

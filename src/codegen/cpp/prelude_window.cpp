@@ -16,8 +16,8 @@ std::string plus(int64_t elements) { return elements == 0 ? "" : " + " + number(
 std::string Prelude::window_tile(const PreludeWindow& window) {
   const int lanes = native_lanes(4);
   std::string own = "window_" + number(window.pixels) + "x" + number(window.taps);
-  for (int64_t stride : {window.step, window.gap, window.row, window.weight_row, window.weight_gap,
-                         window.width})
+  for (int64_t stride :
+       {window.step, window.gap, window.row, window.weight_row, window.weight_gap, window.width})
     own += "_" + number(stride);
   if (window.rows_ahead > 0) own += "_ahead" + number(window.rows_ahead);
   bool is_whole = true;
@@ -40,8 +40,7 @@ std::string Prelude::window_tile(const PreludeWindow& window) {
   std::string t = "\nstatic __attribute__((noinline, unused)) void " + own +
                   "(const f32* x, const f32* w, i64 rows, i64 channels, f32* to) {\n" +
                   "  for (i64 c = 0;;) {\n    const f32* a = x + c;\n    const f32* b = w + c;\n";
-  for (int64_t p = 0; p < window.pixels; ++p)
-    t += "    " + vector + " s" + number(p) + " = {};\n";
+  for (int64_t p = 0; p < window.pixels; ++p) t += "    " + vector + " s" + number(p) + " = {};\n";
   t += "    for (i64 i = 0; i < rows; ++i, a += " + number(window.row) +
        ", b += " + number(window.weight_row) + ") {\n";
   for (int64_t k = 0; k < window.taps; ++k)

@@ -92,8 +92,9 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
     const int64_t row_blocks = ceil_div(tiles.strips, std::max<int64_t>(1, wanted));
     tiles.block_strips = ceil_div(tiles.strips, row_blocks);
   };
-  set_columns(tiles.form == Form::kPacked ? std::min(kPackedElements / (size.factors * size.parts), kMostColumns)
-                                          : kMostColumns);
+  set_columns(tiles.form == Form::kPacked
+                  ? std::min(kPackedElements / (size.factors * size.parts), kMostColumns)
+                  : kMostColumns);
   set_strips(kBlockRows / tiles.strip_rows);
   const auto wants_more = [&] {
     return size.batches * column_blocks(size, tiles) * tiles.row_blocks() < kEnoughItems &&
