@@ -4,7 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "graph/alias_analysis.h"
 #include "passes/channels_last.h"
+#include "passes/frozen_values.h"
 #include "passes/graph_rewriter.h"
 
 namespace litz {
@@ -70,7 +72,12 @@ struct Convolution {
 
 class Multiplier {
  public:
-  Multiplier(const Graph& graph, bool forced) : graph_(graph), forced_(forced), rewriter_(graph) {}
+  Multiplier(const Graph& graph, bool forced)
+      : graph_(graph),
+        aliases_(graph),
+        frozen_(graph, aliases_),
+        forced_(forced),
+        rewriter_(graph) {}
 
   Graph run() {
     for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
@@ -163,7 +170,9 @@ class Multiplier {
   Value rows_of_result(const Convolution& c) {
     const int64_t rows = c.images * c.pixels();
     const Value left = view(windows_as_rows(c), {rows, c.factors()});
-    const Value right = transposed(weight_as_rows(c));
+    Value right = transposed(weight_as_rows(c));
+    // Once, so that packing it in each call copies whole vectors.
+    if (frozen_.depends_on_input(c.weight)) right = copied(right);
     const TensorMeta meta = contiguous({rows, c.outputs});
     const Value product =
         c.bias.is_value()
@@ -353,6 +362,8 @@ class Multiplier {
   }
 
   const Graph& graph_;
+  const AliasAnalysis aliases_;
+  const FrozenValues frozen_;
   const bool forced_;
   GraphRewriter rewriter_;
   NodeId at_;  // the convolution that is rewritten

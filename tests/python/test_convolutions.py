@@ -1,4 +1,5 @@
 """Convolutions that are kernels on a CPU: every geometry of them, what is computed behind them, and their numbers."""
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -128,8 +129,12 @@ GEOMETRIES = [  # kernel, stride, padding, dilation
 ]
 
 
-@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-@pytest.mark.parametrize("size", [(16, 12, 31), (37, 7, 12), (300, 14, 14)], ids=str)
+def with_sizes(geometries: list[tuple], sizes: list[tuple]) -> list[tuple]:
+    """All sizes with the first geometry, and one with each."""
+    return [*((geometries[0], size) for size in sizes), *zip(geometries[1:], itertools.cycle(sizes))]
+
+
+@pytest.mark.parametrize("geometry, size", with_sizes(GEOMETRIES, [(16, 12, 31), (37, 7, 12), (300, 14, 14)]), ids=str)
 def test_depthwise(geometry: tuple, size: tuple[int, int, int]) -> None:
     kernel, stride, padding, dilation = geometry
     channels, height, width = size
@@ -142,7 +147,15 @@ def test_depthwise(geometry: tuple, size: tuple[int, int, int]) -> None:
     torch.testing.assert_close(bare(x, w), model, rtol=1e-4, atol=1e-4)
 
 
-def test_large_images_of_few_rows() -> None:
+def test_depthwise_of_other_loops() -> None:
+    """Many taps, many kinds of strips: kernels as of any reduction."""
+    x, w = channels_last(torch.randn(1, 16, 12, 40)), torch.randn(16, 1, 3, 17)
+    check(lambda x, w: F.conv2d(x, w, None, 1, (1, 8), 1, 16).relu(), x, w)
+    x, w = channels_last(torch.randn(1, 16, 5, 120)), torch.randn(16, 1, 2, 9)
+    check(lambda x, w: F.conv2d(x, w, None, 1, (0, 52), (1, 13), 16), x, w)
+
+
+def test_large_depthwise() -> None:
     x, w = channels_last(torch.randn(3, 32, 150, 152)), torch.randn(32, 1, 3, 3)
     check(lambda x, w: F.conv2d(x, w, None, 1, 1, 1, 32), x, w)
     check(lambda x, w: F.conv2d(x, w, None, 2, 1, 1, 32), x, w)
@@ -151,8 +164,11 @@ def test_large_images_of_few_rows() -> None:
 # ---- sums of products ----
 
 
-@pytest.mark.parametrize("geometry", [*GEOMETRIES, (1, 2, 0, 1), ((1, 3), 1, (0, 1), 1), ((4, 1), 1, 2, 2)], ids=str)
-@pytest.mark.parametrize("size", [(2, 3, 20, 14, 30), (1, 40, 33, 10, 13), (3, 160, 16, 9, 14)], ids=str)
+DENSE_GEOMETRIES = [*GEOMETRIES, (1, 2, 0, 1), ((1, 3), 1, (0, 1), 1), ((4, 1), 1, 2, 2)]
+DENSE_SIZES = [(2, 3, 20, 14, 30), (1, 40, 33, 10, 13), (3, 160, 16, 9, 14)]
+
+
+@pytest.mark.parametrize("geometry, size", with_sizes(DENSE_GEOMETRIES, DENSE_SIZES), ids=str)
 def test_dense(geometry: tuple, size: tuple[int, int, int, int, int]) -> None:
     kernel, stride, padding, dilation = geometry
     batch, channels, outputs, height, width = size
