@@ -143,6 +143,7 @@ class TorchRun {
   const int32_t threads_;
   std::string message_;
   LitzHost table_;
+  TorchArena workspace_;
   void* guard_ = nullptr;  // torch's, of the current device
   std::optional<CudaContextScope> context_;
   CudaStream stream_ = nullptr;
