@@ -106,8 +106,8 @@ def _compile(
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
     if split is not None:
         split.apply_to(graph)
-    if builder.device != "cpu" and driver.is_on(options, "cuda_graphs"):
-        _record_runs(graph, builder.device)
+    if builder.device != "cpu":
+        _record_runs(graph, builder.device, options, kind)
     tell_strides(gm, result.info.get("channels_last_outputs", ()))
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
@@ -159,10 +159,15 @@ def _load(
     )
 
 
-def _record_runs(graph: _core.CompiledGraph, device: str) -> None:
+def _record_runs(graph: _core.CompiledGraph, device: str, options: Mapping[str, Any], kind: str) -> None:
     def refused(reason: str) -> None:
         warn_once(f"a graph cannot be recorded as a CUDA graph and runs without; {reason}")
 
+    if not driver.is_on(options, "cuda_graphs"):
+        if driver.is_on(options, "auto_cuda_graphs") and kind == "inference" and cuda_graphs.may_record_unasked(graph):
+            record = cuda_graphs.recorder(graph.run, device, lambda reason: None, only_alone=True)
+            graph.record_runs(record, when_host_bound=True)
+        return
     try:
         graph.record_runs(cuda_graphs.recorder(graph.run, device, refused))
     except LitzUserError as error:

@@ -60,6 +60,9 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(cuda_graphs, bool, false, false, "LITZ_CUDA_GRAPHS", kAny,                                    \
     "record runs on CUDA devices as CUDA graphs and replay them; what mode=\"reduce-overhead\" "  \
     "sets")                                                                                       \
+  X(auto_cuda_graphs, bool, true, false, "LITZ_AUTO_CUDA_GRAPHS", kAny,                           \
+    "without being asked, record runs of inference whose launches take the host longer than the " \
+    "device takes for them, where little memory is held and copied")                              \
   X(freeze, bool, false, false, "LITZ_FREEZE", kAny,                                              \
     "in inference, compute once what depends on parameters and buffers alone; again when one "    \
     "of them changes")                                                                            \

@@ -112,6 +112,8 @@ class TorchRun {
 
   const LitzHost& table() const { return table_; }
   const std::string& message() const { return message_; }
+  // Of a CUDA device.
+  CudaStream stream() const { return stream_; }
 
  private:
   friend LitzHost make_host_table<TorchRun>(TorchRun* run);
