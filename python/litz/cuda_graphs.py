@@ -26,11 +26,11 @@ def recorder(
     only_alone: bool = False,
 ) -> Callable[[Sequence[Any], Sequence[bool]], Recorded | None]:
     """What ``CompiledGraph.record_runs`` takes. ``run`` makes one run on the current stream of the device;
-    ``refused`` is told why a graph cannot be recorded. With ``only_alone`` that is so while other threads of Python's
-    live: while one records, another one that waits for the whole device gets an error."""
+    ``refused`` is told why a graph cannot be recorded. With ``only_alone`` that is so while there are other threads
+    that may wait for the whole device: one that does so while a graph is recorded gets an error."""
 
     def record(inputs: Sequence[Any], copied: Sequence[bool]) -> Recorded | None:
-        if only_alone and threading.active_count() > 1:
+        if only_alone and any(map(_may_wait_for_device, threading.enumerate())):
             refused("other threads may wait for the device meanwhile")
             return None
         held = torch.cuda.memory_reserved(device)
@@ -53,6 +53,14 @@ def recorder(
         return replay, own, [_describe(result, arguments) for result in results], share
 
     return record
+
+
+def _may_wait_for_device(thread: threading.Thread) -> bool:
+    """Of the other threads, tqdm's monitor and those of PyTorch (which pin memory, or wait for compilers) do not."""
+    if thread is threading.current_thread():
+        return False
+    does = getattr(thread, "_target", None) or type(thread)
+    return does.__module__.partition(".")[0] not in ("torch", "tqdm")
 
 
 def may_record_unasked(graph: _core.CompiledGraph) -> bool:
