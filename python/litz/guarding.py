@@ -130,9 +130,17 @@ def _unfit(gm: fx.GraphModule) -> str:
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
             if node.target.namespace not in ("aten", "prims"):
                 return f"{node.name} calls {node.target}, which may do more than compute"
-            if torch.Tag.nondeterministic_seeded in node.target.tags:
+            if torch.Tag.nondeterministic_seeded in node.target.tags and _argument(node, "dropout_p") != 0:
                 return f"{node.name} draws random numbers"
     return ""
+
+
+def _argument(node: fx.Node, name: str) -> Any:
+    """An argument of the node's op, given or by default; None where the op has none of that name."""
+    for position, argument in enumerate(node.target._schema.arguments):
+        if argument.name == name:
+            return node.args[position] if position < len(node.args) else node.kwargs.get(name, argument.default_value)
+    return None
 
 
 def _written(node: fx.Node) -> set[fx.Node]:
@@ -141,8 +149,7 @@ def _written(node: fx.Node) -> set[fx.Node]:
     if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
         for argument in node.target._schema.arguments:
             if argument.alias_info is not None and argument.alias_info.is_write:
-                position = node.target._schema.arguments.index(argument)
-                value = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+                value = _argument(node, argument.name)
                 written.update(value if isinstance(value, (list, tuple)) else [value])
     return written
 

@@ -141,6 +141,13 @@ def test_runs_that_cannot_be_repeated_are_not_measured(times, function, reason):
     assert "nothing was measured" in graph.guard[0] and reason in graph.guard[0]
 
 
+def test_attention_without_dropout_is_measured():
+    q = torch.randn(1, 2, 8, 16)
+    with torch.no_grad():
+        compiled(lambda q: F.scaled_dot_product_attention(q, q, q).relu())(q)
+    assert "the graph takes" in litz.report().graphs[0].guard[-1]
+
+
 def test_symbolic_sizes_are_not_measured(times):
     torch.compile(torch.sin, backend="litz", dynamic=True, options={"guard": "measure"})(X)
     assert "symbolic sizes" in litz.report().graphs[0].guard[0]
