@@ -79,6 +79,7 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
       dialect == KernelDialect::kCpp && cpu_target(options).isa == CpuTarget::Isa::kAvx2;
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);
+  lowering.fallback_nodes = split_list(options.fallback_nodes);
   return lowering;
 }
 
@@ -105,6 +106,7 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
         dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
   }
   schedule.matrix_products = product_kernels(options, dialect, device) != ProductKernels::kOff;
+  schedule.converts_factors = dialect == KernelDialect::kTriton;
   return schedule;
 }
 
