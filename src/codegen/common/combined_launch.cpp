@@ -243,13 +243,14 @@ void print_launches(const Plan& plan, bool combines, const LaunchPrinter& printe
   }
 }
 
-std::string origins_comment(const Plan& plan, const CombinedLaunch& launch) {
+Kernel origins_of(const Plan& plan, const CombinedLaunch& launch) {
   Kernel together;
   for (KernelId id : launch.kernels()) {
-    const std::vector<std::string>& own = plan.kernels[id].origins;
-    together.origins.insert(together.origins.end(), own.begin(), own.end());
+    const Kernel& own = plan.kernels[id];
+    together.origins.insert(together.origins.end(), own.origins.begin(), own.origins.end());
+    together.ops.insert(together.ops.end(), own.ops.begin(), own.ops.end());
   }
-  return origins_comment(together);
+  return together;
 }
 
 std::string print_choice(const CombinedLaunch& launch, const ChoiceWords& words, int level,

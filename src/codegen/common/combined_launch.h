@@ -63,8 +63,8 @@ struct LaunchPrinter {
 // Prints all kernels, those of a KernelSet in as few launches as there can be, where `combines`.
 void print_launches(const Plan& plan, bool combines, const LaunchPrinter& printer);
 
-// What the launch came from, as a comment of C++ above it.
-std::string origins_comment(const Plan& plan, const CombinedLaunch& launch);
+// A kernel that came from what all of the launch came from, for its comment and its name.
+Kernel origins_of(const Plan& plan, const CombinedLaunch& launch);
 
 // The words of a language for the statements of the launched function.
 struct ChoiceWords {

@@ -9,6 +9,7 @@
 #include "codegen/cpp/cpp_text.h"
 #include "codegen/simt/combined_simt.h"
 #include "codegen/simt/simt_kernel.h"
+#include "schedule/kernel_name.h"
 
 namespace litz {
 namespace {
@@ -54,25 +55,25 @@ class ProgramPrinter {
   void add_one(KernelId id) {
     const Kernel& kernel = plan_.kernels[id];
     add(id, print_simt_kernel(*plan_.program, kernel, unaligned_, dialect_, heuristics_, prelude_),
-        origins_comment(kernel));
+        kernel);
   }
 
   void add_together(const CombinedLaunch& launch) {
     const std::vector<KernelId> kernels = launch.kernels();
     for (KernelId id : kernels) program_.calls[id.value].launched_with = kernels[0];
-    add(kernels[0], print_combined_simt(launch, dialect_), origins_comment(plan_, launch));
+    add(kernels[0], print_combined_simt(launch, dialect_), origins_of(plan_, launch));
   }
 
-  void add(KernelId id, SimtKernel printed, const std::string& title) {
+  void add(KernelId id, SimtKernel printed, const Kernel& origins) {
     if (program_.unsupported.empty()) program_.unsupported = printed.fault;
     const auto [found, added] =
         known_.emplace(printed.device_text + printed.host_text, program_.functions.size());
     if (added) {
       const std::string number = std::to_string(program_.functions.size());
-      const std::string name = "k" + number;
+      const std::string name = kernel_name(origins.ops, program_.pieces.size());
       add_functions(plan_.kernels[id], printed, name);
       program_.pieces.push_back(kernels_.size());
-      kernels_ += "\n" + title + "\n" + replace_all(printed.device_text, kSimtKernelName, name);
+      kernels_ += "\n" + origins_comment(origins) + "\n" + replace_all(printed.device_text, kSimtKernelName, name);
       program_.host_text +=
           "\n" + replace_all(replace_all(printed.host_text, kSimtKernelName, name),
                              kSimtKernelNumber, number);

@@ -8,6 +8,7 @@
 #include "codegen/cpp/cpp_run.h"
 #include "codegen/cpp/cpp_text.h"
 #include "codegen/triton/combined_triton.h"
+#include "schedule/kernel_name.h"
 
 namespace litz {
 namespace {
@@ -92,7 +93,7 @@ class ProgramPrinter {
   void add_one(KernelId id) {
     const Kernel& kernel = plan_.kernels[id];
     add(id, id, print_triton_kernel(plan_, kernel, unaligned_, program_.device, program_.prelude),
-        comment(kernel));
+        kernel);
   }
 
   std::optional<CombinedPart> print_part(KernelId id) {
@@ -105,19 +106,19 @@ class ProgramPrinter {
   void add_together(const CombinedLaunch& launch) {
     const std::vector<KernelId> kernels = launch.kernels();
     const size_t number = add(kernels[0], {}, print_combined_triton(*plan_.program, launch),
-                              "#" + origins_comment(plan_, launch).substr(2));
+                              origins_of(plan_, launch));
     for (size_t i = 1; i < kernels.size(); ++i)
       program_.calls[kernels[i].value] = {number, {}, {}, kernels[0]};
   }
 
   // What call `id` launches; `printed` is kernel `only`, or several if that is invalid.
-  size_t add(KernelId id, KernelId only, TritonKernel printed, const std::string& title) {
+  size_t add(KernelId id, KernelId only, TritonKernel printed, const Kernel& origins) {
     const auto [found, added] =
         known_.emplace(identity_of(plan_, unaligned_, printed), program_.kernels.size());
     program_.calls[id.value] = {found->second, printed.buffers, printed.symbols, id};
     if (added)
-      add_kernel(plan_, unaligned_, only, "k" + std::to_string(program_.kernels.size()), title,
-                 std::move(printed), program_);
+      add_kernel(plan_, unaligned_, only, kernel_name(origins.ops, program_.kernels.size()),
+                 comment(origins), std::move(printed), program_);
     return found->second;
   }
 

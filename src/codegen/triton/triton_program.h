@@ -13,7 +13,7 @@ namespace litz {
 struct TritonProgram {
   TritonDevice device;
   struct Function {
-    std::string name;                    // "k0", "k1_finish"
+    std::string name;                    // "litz_add_k0", "litz_sum_k1_finish"
     std::vector<std::string> signature;  // types of its arguments: "*fp32", "i64"
     std::vector<int> aligned;            // arguments that are multiples of 16 bytes
     int warps = 4;
@@ -23,7 +23,7 @@ struct TritonProgram {
   TritonPrelude prelude;  // what the kernels use
   std::vector<Function> functions;
   struct Kernel {
-    std::string name;    // "k0"
+    std::string name;    // "litz_add_k0"
     size_t first = 0;    // of its functions
     std::string source;  // its functions under their names, a comment in front
     TritonKernel printed;
