@@ -46,31 +46,30 @@ TEST_P(CudaCases, KernelsCompile) {
                                   "ELF"))
           << c.name;
     }
-    for (const SimtFunction& function : program.functions)
-      EXPECT_NE(images.at(function.image).cubin.find(function.name), std::string::npos) << c.name;
+    for (const SimtFunction& function : functions_of(program)) {
+      const std::string& cubin = images.at(program.kernels[function.kernel].image).cubin;
+      EXPECT_NE(cubin.find(function.name), std::string::npos) << c.name;
+    }
   }
 }
 
 TEST(SplitCudaProgram, EachKernelIsInOneProgramWithWhatItUses) {
   SimtProgram program;
-  program.text = "types\n";
-  program.kernels_begin = program.text.size();
+  const std::string type = program.prelude.type(DType::kFloat32, 1);
   for (size_t i = 0; i < 6; ++i) {
-    program.pieces.push_back(program.text.size());
-    program.text += "k" + std::to_string(i) + std::string(i == 2 ? 9000 : 1000, ' ');
-    SimtFunction function;
-    function.name = "k" + std::to_string(i);
-    function.piece = i;
-    program.functions.push_back(function);
+    SimtProgram::Kernel kernel;
+    kernel.name = "k" + std::to_string(i);
+    kernel.printed.device_text = "KERNEL" + std::string(i == 2 ? 9000 : 1000, ' ');
+    program.kernels.push_back(kernel);
   }
-  EXPECT_EQ(split_cuda_program(program, 1), std::vector<std::string>{program.text});
+  EXPECT_EQ(split_cuda_program(program, 1), std::vector<std::string>{program.text()});
   const std::vector<std::string> programs = split_cuda_program(program, 2);
   ASSERT_EQ(programs.size(), 2u);
-  for (const std::string& text : programs) EXPECT_TRUE(text.starts_with("types\n"));
-  for (const SimtFunction& function : program.functions) {
+  for (const std::string& text : programs) EXPECT_NE(text.find(type), std::string::npos);
+  for (const SimtProgram::Kernel& kernel : program.kernels) {
     for (size_t i = 0; i < programs.size(); ++i)
-      EXPECT_EQ(programs[i].find(function.name) != std::string::npos, i == function.image);
-    EXPECT_EQ(function.image == program.functions[2].image, function.name == "k2");
+      EXPECT_EQ(programs[i].find(kernel.name) != std::string::npos, i == kernel.image);
+    EXPECT_EQ(kernel.image == program.kernels[2].image, kernel.name == "k2");
   }
   EXPECT_EQ(split_cuda_program(program, 64).size(), 6u) << "one each";
 }

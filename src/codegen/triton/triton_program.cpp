@@ -36,13 +36,13 @@ void add_functions(const Plan& plan, const std::vector<bool>& unaligned,
   }
 }
 
-// `id` is invalid for several kernels that run together.
-void add_kernel(const Plan& plan, const std::vector<bool>& unaligned, KernelId id, std::string name,
-                const std::string& title, TritonKernel printed, TritonProgram& program) {
+void add_kernel(const Plan& plan, const std::vector<bool>& unaligned, std::vector<KernelId> runs,
+                std::string name, const std::string& title, TritonKernel printed,
+                TritonProgram& program) {
   TritonProgram::Kernel kernel;
   kernel.name = std::move(name);
   kernel.first = program.functions.size();
-  kernel.kernel = id;
+  kernel.runs = std::move(runs);
   kernel.source = "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, kernel.name);
   kernel.printed = std::move(printed);
   add_functions(plan, unaligned, kernel, program);
@@ -92,7 +92,7 @@ class ProgramPrinter {
  private:
   void add_one(KernelId id) {
     const Kernel& kernel = plan_.kernels[id];
-    add(id, id, print_triton_kernel(plan_, kernel, unaligned_, program_.device, program_.prelude),
+    add({id}, print_triton_kernel(plan_, kernel, unaligned_, program_.device, program_.prelude),
         kernel);
   }
 
@@ -105,19 +105,18 @@ class ProgramPrinter {
 
   void add_together(const CombinedLaunch& launch) {
     const std::vector<KernelId> kernels = launch.kernels();
-    const size_t number = add(kernels[0], {}, print_combined_triton(*plan_.program, launch),
-                              origins_of(plan_, launch));
+    const size_t number =
+        add(kernels, print_combined_triton(*plan_.program, launch), origins_of(plan_, launch));
     for (size_t i = 1; i < kernels.size(); ++i)
       program_.calls[kernels[i].value] = {number, {}, {}, kernels[0]};
   }
 
-  // What call `id` launches; `printed` is kernel `only`, or several if that is invalid.
-  size_t add(KernelId id, KernelId only, TritonKernel printed, const Kernel& origins) {
+  size_t add(const std::vector<KernelId>& runs, TritonKernel printed, const Kernel& origins) {
     const auto [found, added] =
         known_.emplace(identity_of(plan_, unaligned_, printed), program_.kernels.size());
-    program_.calls[id.value] = {found->second, printed.buffers, printed.symbols, id};
+    program_.calls[runs[0].value] = {found->second, printed.buffers, printed.symbols, runs[0]};
     if (added)
-      add_kernel(plan_, unaligned_, only, kernel_name(origins.ops, program_.kernels.size()),
+      add_kernel(plan_, unaligned_, runs, kernel_name(origins.ops, program_.kernels.size()),
                  comment(origins), std::move(printed), program_);
     return found->second;
   }
@@ -145,10 +144,12 @@ TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& prog
   for (size_t number : kernels) {
     const TritonProgram::Kernel& kernel = program.kernels[number];
     size_t next = 0;
-    for (TritonKernel& printed : print_triton_variants(plan, plan.kernels[kernel.kernel], unaligned,
-                                                       program.device, variants.program.prelude)) {
-      add_kernel(plan, unaligned, kernel.kernel, kernel.name + "_" + std::to_string(next++),
-                 comment(plan.kernels[kernel.kernel]), std::move(printed), variants.program);
+    if (kernel.runs.size() != 1) continue;
+    const Kernel& planned = plan.kernels[kernel.runs[0]];
+    for (TritonKernel& printed : print_triton_variants(plan, planned, unaligned, program.device,
+                                                       variants.program.prelude)) {
+      add_kernel(plan, unaligned, kernel.runs, kernel.name + "_" + std::to_string(next++),
+                 comment(planned), std::move(printed), variants.program);
       variants.of.push_back(number);
     }
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/common/device_call.h"
 #include "codegen/triton/triton_kernel.h"
 #include "schedule/plan.h"
 #include "support/error.h"
@@ -27,16 +28,10 @@ struct TritonProgram {
     size_t first = 0;    // of its functions
     std::string source;  // its functions under their names, a comment in front
     TritonKernel printed;
-    KernelId kernel;  // the first one of the plan that is this one; invalid: it runs several
+    std::vector<KernelId> runs;  // the first one of the plan that is this one, or several together
   };
   std::vector<Kernel> kernels;  // each once
-  struct Call {
-    size_t kernel = 0;
-    std::vector<BufferId> buffers;
-    std::vector<Index> symbols;
-    KernelId launched_with;  // the kernel itself, or the one whose call launches it, too
-  };
-  std::vector<Call> calls;  // for each kernel of the plan
+  DeviceCalls calls;
 
   std::string text() const;  // kernels.py
   std::string kernels_text() const;

@@ -1,20 +1,43 @@
 // On the fake CUDA driver a kernel takes a microsecond for each of its programs.
-#include "driver/tune_triton.h"
+#include "driver/tune_kernels.h"
 
+#include "driver/tunable_cuda.h"
+#include "driver/tunable_triton.h"
 #include "fake_cuda_test.h"
 #include "plan_of.h"
 
 namespace litz {
 namespace {
 
-class TuneTritonTest : public FakeCudaTest {
+class TuneKernelsTest : public FakeCudaTest {
  protected:
   void SetUp() override {
     FakeCudaTest::SetUp();
     tools_.driver = driver_;
     tools_.arch = "sm_90";
     tools_.seconds = 60;
-    tools_.compile = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
+  }
+
+  void take(Result<Tuned> tuned) {
+    log_ = tuned ? tuned->log : "";
+    fault_ = tuned ? "" : tuned.reason();
+    finished_ = tuned && tuned->is_finished;
+    replaced_ = tuned ? tuned->replaced : 0;
+  }
+
+  TuningTools tools_;
+  Plan plan_;
+  std::string log_;
+  std::string fault_;
+  bool finished_ = false;
+  size_t replaced_ = 0;
+};
+
+class TuneTritonTest : public TuneKernelsTest {
+ protected:
+  void SetUp() override {
+    TuneKernelsTest::SetUp();
+    compile_ = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
       return images_of(program);
     };
   }
@@ -35,10 +58,11 @@ class TuneTritonTest : public FakeCudaTest {
     ASSERT_EQ(program_.kernels.size(), 1u);
     before_ = programs();
     images_ = images_of(program_);
-    Result<Tuned> tuned = tune_triton(plan_, program_, images_, tools_);
-    log_ = tuned ? tuned->log : "";
-    fault_ = tuned ? "" : tuned.reason();
-    finished_ = tuned && tuned->is_finished;
+    take(tune());
+  }
+  Result<Tuned> tune() {
+    TunableTriton kernels(plan_, program_, images_, compile_);
+    return tune_kernels(plan_, kernels, tools_);
   }
   // Of the kernel's only function; 0 where they are known only at run time.
   int64_t programs() const {
@@ -46,14 +70,10 @@ class TuneTritonTest : public FakeCudaTest {
     return programs.is_constant() ? programs.constant() : 0;
   }
 
-  TuningTools tools_;
-  Plan plan_;
+  CompileTriton compile_;
   TritonProgram program_;
   std::vector<TritonImage> images_;
   int64_t before_ = 0;
-  std::string log_;
-  std::string fault_;
-  bool finished_ = false;
 };
 
 const std::string kAbs = program_text("x: f32[4194304] input; y: f32[4194304]",
@@ -64,13 +84,13 @@ TEST_F(TuneTritonTest, TakesTheFastestTile) {
   EXPECT_EQ(fault_, "");
   EXPECT_TRUE(finished_);
   EXPECT_EQ(programs() * 4, before_) << log_;
-  EXPECT_NE(log_.find("k0: "), log_.npos) << log_;
+  EXPECT_TRUE(log_.starts_with("litz_abs_k0: ")) << log_;
   // The image, the function and the text are those of the tile.
   const std::string& name = program_.functions[0].name;
-  EXPECT_TRUE(name.starts_with("k0_")) << name;
+  EXPECT_TRUE(name.starts_with("litz_abs_k0_")) << name;
   EXPECT_EQ(images_[0].bytes, "image of " + name);
   EXPECT_NE(program_.text().find("def " + name + "("), std::string::npos);
-  EXPECT_EQ(program_.text().find("def k0("), std::string::npos);
+  EXPECT_EQ(program_.text().find("def litz_abs_k0("), std::string::npos);
 }
 
 // What a call passes is what the kernel takes, whatever its tile.
@@ -133,7 +153,7 @@ TEST_F(TuneTritonTest, AVariantMayHaveFewerFunctions) {
   ASSERT_EQ(program_.kernels.size(), 2u);
   ASSERT_EQ(program_.functions.size(), 3u) << program_.text();
   images_ = images_of(program_);
-  const Result<Tuned> tuned = tune_triton(plan_, program_, images_, tools_);
+  const Result<Tuned> tuned = tune();
   ASSERT_TRUE(tuned) << tuned.reason();
   ASSERT_EQ(program_.functions.size(), 2u) << tuned->log;
   ASSERT_EQ(images_.size(), 2u);
@@ -146,7 +166,7 @@ TEST_F(TuneTritonTest, AVariantMayHaveFewerFunctions) {
 
 TEST_F(TuneTritonTest, KeepsTheTileWhereNoneIsFaster) {
   // Those with fewer programs cannot be compiled.
-  tools_.compile = [](const TritonProgram& variants) -> Result<std::vector<TritonImage>> {
+  compile_ = [](const TritonProgram& variants) -> Result<std::vector<TritonImage>> {
     std::vector<TritonImage> images = images_of(variants);
     for (const TritonProgram::Kernel& kernel : variants.kernels) {
       if (kernel.printed.functions[0].programs.constant() < 4194304 / 1024)
@@ -156,7 +176,7 @@ TEST_F(TuneTritonTest, KeepsTheTileWhereNoneIsFaster) {
   };
   tune(kAbs);
   EXPECT_EQ(programs(), before_);
-  EXPECT_EQ(images_[0].bytes, "image of k0");
+  EXPECT_EQ(images_[0].bytes, "image of litz_abs_k0");
   EXPECT_NE(log_.find(": stays"), log_.npos) << log_;
 }
 
@@ -169,7 +189,7 @@ TEST_F(TuneTritonTest, StopsWhenTheTimeIsOver) {
 }
 
 TEST_F(TuneTritonTest, SaysWhatFails) {
-  tools_.compile = [](const TritonProgram&) -> Result<std::vector<TritonImage>> {
+  compile_ = [](const TritonProgram&) -> Result<std::vector<TritonImage>> {
     return Unsupported{"Triton's process ended"};
   };
   tune(kAbs);
@@ -190,6 +210,128 @@ TEST_F(TuneTritonTest, LeavesKernelsOfUnknownSizesAlone) {
   tune(text);
   EXPECT_EQ(fault_, "");
   EXPECT_EQ(log_, "");
+}
+
+class TuneCudaTest : public TuneKernelsTest {
+ protected:
+  void tune(const std::string& program) {
+    plan_ = plan_of(program);
+    program_ = print_cuda_program(plan_);
+    ASSERT_EQ(program_.kernels.size(), 1u);
+    before_ = launches();
+    TunableCuda kernels(plan_, program_, images_, compile_);
+    take(tune_kernels(plan_, kernels, tools_));
+  }
+  const std::vector<SimtKernel::Launch>& launches() const {
+    return program_.kernels[0].printed.launches;
+  }
+  static int64_t blocks(const std::vector<SimtKernel::Launch>& launches) {
+    int64_t total = 0;
+    for (const SimtKernel::Launch& launch : launches)
+      total += launch.blocks.constant() * launch.splits;
+    return total;
+  }
+
+  CompileCuda compile_ = [this](SimtProgram& program) {
+    variants_ = program.text();
+    return std::vector<std::string>(split_cuda_program(program, 3).size(), "an image");
+  };
+  const std::vector<std::string> images_ = {"an image"};
+  SimtProgram program_;
+  std::vector<SimtKernel::Launch> before_;
+  std::string variants_;
+};
+
+TEST_F(TuneCudaTest, TakesTheFastestPlan) {
+  tune(kAbs);
+  EXPECT_EQ(fault_, "");
+  EXPECT_TRUE(finished_);
+  EXPECT_EQ(replaced_, 1u);
+  EXPECT_TRUE(log_.starts_with("litz_abs_k0: 256 threads, 4 elements at once 4096.00 us; "))
+      << log_;
+  EXPECT_EQ(blocks(launches()) * 4, blocks(before_)) << log_;
+  EXPECT_TRUE(log_.ends_with(": 1024 threads, 4 elements at once\n")) << log_;
+  // The name stays; the program has what all plans use.
+  EXPECT_EQ(program_.kernels[0].name, "litz_abs_k0");
+  EXPECT_NE(program_.text().find("__launch_bounds__(1024) litz_abs_k0("), std::string::npos);
+  EXPECT_NE(program_.prelude.text().find("f32x8"), std::string::npos);
+  EXPECT_NE(program_.host_text().find("grid, 1024, 0, arguments"), std::string::npos)
+      << program_.host_text();
+}
+
+TEST_F(TuneCudaTest, KeepsThePlanWhereNoOtherCompiles) {
+  const CompileCuda works = compile_;
+  compile_ = [&](SimtProgram& program) { return std::vector<std::string>(works(program).size()); };
+  tune(kAbs);
+  EXPECT_EQ(fault_, "NVRTC compiles none of their variants");
+  EXPECT_EQ(blocks(launches()), blocks(before_));
+}
+
+// A row that several blocks share has a second function, another plan may have none: what is
+// launched and loaded is one list.
+TEST_F(TuneCudaTest, RowsThatAreSplitMayBeWhole) {
+  tune(program_text("x: f32[65536, 64] input; y: f32[]", R"(
+  reduction y[] over [d0 < 65536, d1 < 64] sum {
+    t0 = load x[d0, d1]
+    yield t0
+  }
+)",
+                    "y"));
+  EXPECT_EQ(fault_, "");
+  ASSERT_EQ(before_.size(), 2u);
+  ASSERT_EQ(launches().size(), 1u) << log_;
+  EXPECT_EQ(functions_of(program_).size(), 1u);
+  EXPECT_EQ(program_.scratch_bytes(), 0);
+  // Not all of them are launched as one function.
+  EXPECT_NE(variants_.find("_finish("), std::string::npos);
+}
+
+TEST_F(TuneCudaTest, EveryKindOfKernelHasOtherPlans) {
+  const std::string rows = R"(
+  reduction m[d0 < 4096] over [d1 < 1024] max {
+    t0 = load x[d0, d1]
+    yield t0
+  }
+  pointwise y[d0 < 4096, d1 < 1024] {
+    t0 = load x[d0, d1]
+    t1 = load m[d0]
+    t2 = sub t0, t1
+    yield t2
+  }
+)";
+  const std::string columns = R"(
+  reduction y[d0 < 4096] over [d1 < 1024] sum {
+    t0 = load x[d1, d0]
+    yield t0
+  }
+)";
+  const std::string turned = R"(
+  pointwise y[d0 < 4096, d1 < 4096] {
+    t0 = load x[d1, d0]
+    t1 = exp t0
+    yield t1
+  }
+)";
+  const auto variants_of = [&](const std::string& text) {
+    plan_ = plan_of(text);
+    program_ = print_cuda_program(plan_);
+    std::vector<std::string> tiles;
+    for (const SimtProgram::Kernel& kernel :
+         print_cuda_variants(plan_, program_, {0}).program.kernels) {
+      EXPECT_EQ(kernel.printed.buffers, program_.kernels[0].printed.buffers);
+      EXPECT_NE(kernel.printed.device_text, program_.kernels[0].printed.device_text);
+      tiles.push_back(kernel.printed.tile);
+    }
+    return tiles;
+  };
+  for (const std::vector<std::string>& tiles :
+       {variants_of(
+            program_text("x: f32[4096, 1024] input; m: f32[4096]; y: f32[4096, 1024]", rows, "y")),
+        variants_of(program_text("x: f32[1024, 4096] input; y: f32[4096]", columns, "y")),
+        variants_of(program_text("x: f32[4096, 4096] input; y: f32[4096, 4096]", turned, "y"))}) {
+    EXPECT_GE(tiles.size(), 3u);
+    EXPECT_LE(tiles.size(), 14u);
+  }
 }
 
 }  // namespace
