@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,21 @@
 namespace litz {
 namespace {
 
-SimtProgram device_program(const std::string& graph) {
+Plan device_plan(const std::string& graph) {
   const LoweringResult lowered = lower_graph(parse_graph(graph), LoweringOptions{});
   ScheduleOptions options;
   options.combined_iterations = int64_t{1} << 20;
-  const Plan plan = schedule_program(std::make_shared<const Program>(lowered.program), options);
-  return print_cuda_program(plan);
+  return schedule_program(std::make_shared<const Program>(lowered.program), options);
+}
+
+std::vector<LoweringCase> cases_of(const std::string& file) {
+  return read_cases(std::filesystem::path(LITZ_TEST_CASES) / (file + ".txt"));
+}
+
+std::vector<size_t> all_kernels(const SimtProgram& program) {
+  std::vector<size_t> all(program.kernels.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return all;
 }
 
 class CudaCases : public testing::TestWithParam<std::string> {};
@@ -30,13 +40,12 @@ class CudaCases : public testing::TestWithParam<std::string> {};
 TEST_P(CudaCases, KernelsCompile) {
   const Result<Nvrtc> nvrtc = Nvrtc::find({{LITZ_TEST_NVRTC_FOLDER}});
   ASSERT_TRUE(nvrtc) << nvrtc.reason();
-  const std::vector<LoweringCase> cases =
-      read_cases(std::filesystem::path(LITZ_TEST_CASES) / (GetParam() + ".txt"));
+  const std::vector<LoweringCase> cases = cases_of(GetParam());
   ASSERT_FALSE(cases.empty());
   size_t number = 0;
   for (const LoweringCase& c : cases) {
     const std::string arch = number++ % 8 == 0 ? "sm_75" : "sm_90";
-    SimtProgram program = device_program(c.graph);
+    SimtProgram program = print_cuda_program(device_plan(c.graph));
     const std::vector<Nvrtc::Image> images = nvrtc->compile_all(
         split_cuda_program(program, 2), "kernels.cu", arch, {"--std=c++17", "--fmad=false"});
     for (const Nvrtc::Image& image : images) {
@@ -51,6 +60,27 @@ TEST_P(CudaCases, KernelsCompile) {
       EXPECT_NE(cubin.find(function.name), std::string::npos) << c.name;
     }
   }
+}
+
+// What autotuning tries, of some of the graphs.
+class CudaVariants : public testing::TestWithParam<std::string> {};
+
+TEST_P(CudaVariants, Compile) {
+  const Result<Nvrtc> nvrtc = Nvrtc::find({{LITZ_TEST_NVRTC_FOLDER}});
+  ASSERT_TRUE(nvrtc) << nvrtc.reason();
+  const std::vector<LoweringCase> cases = cases_of(GetParam());
+  size_t variants = 0;
+  for (size_t i = 0; i < cases.size(); i += 4) {
+    const Plan plan = device_plan(cases[i].graph);
+    const SimtProgram program = print_cuda_program(plan);
+    SimtVariants others = print_cuda_variants(plan, program, all_kernels(program));
+    variants += others.of.size();
+    for (const Nvrtc::Image& image :
+         nvrtc->compile_all(split_cuda_program(others.program, 2), "variants.cu", "sm_90",
+                            {"--std=c++17", "--fmad=false"}))
+      EXPECT_TRUE(image.ok) << cases[i].name << ":\n" << image.log.substr(0, 2000);
+  }
+  EXPECT_GT(variants, 0u);
 }
 
 TEST(SplitCudaProgram, EachKernelIsInOneProgramWithWhatItUses) {
@@ -73,6 +103,10 @@ TEST(SplitCudaProgram, EachKernelIsInOneProgramWithWhatItUses) {
   }
   EXPECT_EQ(split_cuda_program(program, 64).size(), 6u) << "one each";
 }
+
+INSTANTIATE_TEST_SUITE_P(Files, CudaVariants,
+                         testing::Values("indexing", "losses", "normalizations", "reductions"),
+                         [](const auto& info) { return info.param; });
 
 INSTANTIATE_TEST_SUITE_P(Files, CudaCases,
                          testing::Values("activations", "creation", "indexing", "joins", "losses",

@@ -334,5 +334,50 @@ TEST_F(TuneCudaTest, EveryKindOfKernelHasOtherPlans) {
   }
 }
 
+// Two kernels of different sizes, launched together.
+Plan combined_plan() {
+  ScheduleOptions options;
+  options.combined_iterations = int64_t{1} << 20;
+  return plan_of(program_text("x: f32[500000] input; y: f32[300000] input; a: f32[500000]; "
+                              "b: f32[300000]",
+                              unary("a", "d0 < 500000", "sin", "x[d0]") +
+                                  unary("b", "d0 < 300000", "abs", "y[d0]"),
+                              "a b"),
+                 options);
+}
+
+TEST_F(TuneCudaTest, SeveralKernelsOfALaunchAreTunedTogether) {
+  plan_ = combined_plan();
+  program_ = print_cuda_program(plan_);
+  ASSERT_EQ(program_.kernels.size(), 1u);
+  ASSERT_EQ(program_.kernels[0].runs.size(), 2u);
+  before_ = launches();
+  const std::vector<BufferId> buffers = program_.kernels[0].printed.buffers;
+  TunableCuda kernels(plan_, program_, images_, compile_);
+  take(tune_kernels(plan_, kernels, tools_));
+  EXPECT_EQ(fault_, "");
+  EXPECT_EQ(replaced_, 1u);
+  EXPECT_LT(blocks(launches()) * 3, blocks(before_)) << log_;
+  EXPECT_EQ(program_.kernels[0].printed.buffers, buffers);
+  EXPECT_TRUE(program_.kernels[0].printed.takes_array);
+  EXPECT_NE(log_.find("litz_sin_abs_k0: 256 threads"), log_.npos) << log_;
+}
+
+TEST_F(TuneTritonTest, SeveralKernelsOfALaunchAreTunedTogether) {
+  plan_ = combined_plan();
+  Result<TritonProgram> printed = print_triton_program(plan_);
+  ASSERT_TRUE(printed) << printed.reason();
+  program_ = std::move(*printed);
+  ASSERT_EQ(program_.kernels.size(), 1u);
+  before_ = programs();
+  images_ = images_of(program_);
+  take(tune());
+  EXPECT_EQ(fault_, "");
+  EXPECT_EQ(replaced_, 1u);
+  EXPECT_LT(programs() * 3, before_) << log_;
+  EXPECT_TRUE(program_.kernels[0].printed.is_combined);
+  EXPECT_EQ(program_.calls[1].launched_with, KernelId(0));
+}
+
 }  // namespace
 }  // namespace litz

@@ -243,6 +243,21 @@ void print_launches(const Plan& plan, bool combines, const LaunchPrinter& printe
   }
 }
 
+std::optional<CombinedLaunch> combine_again(
+    std::span<const KernelId> kernels, const std::vector<BufferId>& launched,
+    const std::function<std::optional<CombinedPart>(KernelId)>& print_part) {
+  std::vector<CombinedPart> parts;
+  for (KernelId id : kernels) {
+    std::optional<CombinedPart> part = print_part(id);
+    if (!part) return std::nullopt;
+    part->kernel = id;
+    parts.push_back(std::move(*part));
+  }
+  std::vector<CombinedLaunch> launches = LaunchPlanner().run(parts);
+  if (launches.size() != 1 || launches[0].buffers != launched) return std::nullopt;
+  return std::move(launches[0]);
+}
+
 Kernel origins_of(const Plan& plan, const CombinedLaunch& launch) {
   Kernel together;
   for (KernelId id : launch.kernels()) {

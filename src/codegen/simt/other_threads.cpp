@@ -8,8 +8,7 @@ namespace litz {
 namespace {
 
 constexpr size_t kMostVariants = 14;
-constexpr int kMostThreads = 1024;       // that a block may have
-constexpr int kMostColumnThreads = 512;  // ... whose threads all have slots in local memory
+constexpr int kMostThreads = 1024;  // that a block may have
 constexpr int64_t kNever = int64_t{1} << 60;
 
 int scaled(int value, int shift) {
@@ -35,7 +34,7 @@ class Others {
     // Threads of a row that share a warp with others would wait for those that are through.
     const bool is_part_of_warp = !plan.columns && plan.group > 1 && plan.group < heuristics_.warp;
     if (!plan.fault.empty() || is_part_of_warp || plan.threads() % heuristics_.warp != 0 ||
-        plan.threads() > (plan.columns ? kMostColumnThreads : kMostThreads))
+        plan.threads() > kMostThreads)
       return;
     if (plan == plan_ || std::find(plans_.begin(), plans_.end(), plan) != plans_.end()) return;
     plans_.push_back(std::move(plan));
@@ -143,6 +142,19 @@ std::vector<ThreadHeuristics> other_heuristics(KernelAnalysis& analysis, const P
     add_for_rows(others);
   }
   return others.take();
+}
+
+std::vector<ThreadHeuristics> other_heuristics_of_parts(const ThreadHeuristics& heuristics) {
+  std::vector<ThreadHeuristics> others;
+  for (const int bytes : {16, 8, 32}) {
+    for (const int block : {256, 128, 512}) {
+      if (bytes == heuristics.vector_bytes && block == heuristics.block) continue;
+      others.push_back(heuristics);
+      others.back().block = block;
+      set_vector(others.back(), bytes);
+    }
+  }
+  return others;
 }
 
 std::string to_string(const ThreadPlan& plan) {

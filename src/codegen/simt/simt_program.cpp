@@ -87,6 +87,26 @@ class ProgramPrinter {
   std::unordered_map<std::string, size_t> known_;
 };
 
+std::vector<SimtKernel> print_combined_variants(const Plan& plan, const SimtProgram::Kernel& kernel,
+                                                const std::vector<bool>& unaligned,
+                                                const SimtDialect& dialect,
+                                                const ThreadHeuristics& heuristics,
+                                                Prelude& prelude) {
+  std::vector<SimtKernel> variants;
+  for (const ThreadHeuristics& other : other_heuristics_of_parts(heuristics)) {
+    const std::optional<CombinedLaunch> launch =
+        combine_again(kernel.runs, kernel.printed.buffers, [&](KernelId id) {
+          return print_simt_part(*plan.program, plan.kernels[id], unaligned, dialect, other,
+                                 prelude);
+        });
+    if (!launch) continue;
+    SimtKernel printed = print_combined_simt(*plan.program, *launch, dialect);
+    printed.tile += ", " + std::to_string(other.vector_bytes) + " bytes at once";
+    variants.push_back(std::move(printed));
+  }
+  return variants;
+}
+
 }  // namespace
 
 std::string SimtProgram::Kernel::source() const {
@@ -141,14 +161,15 @@ SimtVariants print_simt_variants(const Plan& plan, const SimtProgram& program,
   SimtVariants variants;
   // With the program's own, so that it can be the program's.
   variants.program.prelude = program.prelude;
+  Prelude& prelude = variants.program.prelude;
   for (size_t number : kernels) {
     const SimtProgram::Kernel& kernel = program.kernels[number];
-    if (kernel.runs.size() != 1) continue;
-    const Kernel& planned = plan.kernels[kernel.runs[0]];
     size_t next = 0;
     for (SimtKernel& printed :
-         print_simt_variants(*plan.program, planned, unaligned, dialect, heuristics, kernel.printed,
-                             variants.program.prelude)) {
+         kernel.runs.size() > 1
+             ? print_combined_variants(plan, kernel, unaligned, dialect, heuristics, prelude)
+             : print_simt_variants(*plan.program, plan.kernels[kernel.runs[0]], unaligned, dialect,
+                                   heuristics, kernel.printed, prelude)) {
       SimtProgram::Kernel variant = kernel;
       variant.name += "_" + std::to_string(next++);
       variant.printed = std::move(printed);

@@ -92,6 +92,9 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
 std::vector<ThreadHeuristics> other_heuristics(KernelAnalysis& analysis, const Program& program,
                                                const ThreadHeuristics& heuristics);
 
+// The same for kernels that run at once.
+std::vector<ThreadHeuristics> other_heuristics_of_parts(const ThreadHeuristics& heuristics);
+
 // "8 rows of 32 threads, 4 elements at once".
 std::string to_string(const ThreadPlan& plan);
 

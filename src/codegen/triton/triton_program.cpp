@@ -43,7 +43,7 @@ void add_kernel(const Plan& plan, const std::vector<bool>& unaligned, std::vecto
   kernel.name = std::move(name);
   kernel.first = program.functions.size();
   kernel.runs = std::move(runs);
-  kernel.source = "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, kernel.name);
+  kernel.title = title;
   kernel.printed = std::move(printed);
   add_functions(plan, unaligned, kernel, program);
   program.kernels.push_back(std::move(kernel));
@@ -58,6 +58,36 @@ std::string identity_of(const Plan& plan, const std::vector<bool>& unaligned,
     if (unaligned[b.value]) text += "!";
   }
   return text;
+}
+
+std::optional<CombinedPart> print_part(const Plan& plan, KernelId id,
+                                       const std::vector<bool>& unaligned, TritonPrelude& prelude,
+                                       const PartTile& tile) {
+  std::optional<CombinedPart> part =
+      print_triton_part(plan, plan.kernels[id], unaligned, prelude, tile);
+  if (part) part->identity += " " + identity_of(plan, unaligned, part->buffers);
+  return part;
+}
+
+constexpr PartTile kPartTiles[] = {{0, 1}, {0, -1}, {1, 0}, {1, 1}, {-1, 0}, {-1, -1}, {2, 1}};
+
+std::vector<TritonKernel> print_combined_variants(const Plan& plan,
+                                                  const TritonProgram::Kernel& kernel,
+                                                  const std::vector<bool>& unaligned,
+                                                  TritonPrelude& prelude) {
+  std::vector<TritonKernel> variants;
+  for (const PartTile& tile : kPartTiles) {
+    const std::optional<CombinedLaunch> launch =
+        combine_again(kernel.runs, kernel.printed.buffers,
+                      [&](KernelId id) { return print_part(plan, id, unaligned, prelude, tile); });
+    if (!launch) continue;
+    TritonKernel printed = print_combined_triton(*plan.program, *launch);
+    printed.tile += ", " + std::to_string(launch->programs()) + " programs";
+    if (printed.text != kernel.printed.text ||
+        printed.functions[0].warps != kernel.printed.functions[0].warps)
+      variants.push_back(std::move(printed));
+  }
+  return variants;
 }
 
 // What tells two kernels of the same text apart.
@@ -97,10 +127,7 @@ class ProgramPrinter {
   }
 
   std::optional<CombinedPart> print_part(KernelId id) {
-    std::optional<CombinedPart> part =
-        print_triton_part(plan_, plan_.kernels[id], unaligned_, program_.prelude);
-    if (part) part->identity += " " + identity_of(plan_, unaligned_, part->buffers);
-    return part;
+    return litz::print_part(plan_, id, unaligned_, program_.prelude, {});
   }
 
   void add_together(const CombinedLaunch& launch) {
@@ -144,12 +171,14 @@ TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& prog
   for (size_t number : kernels) {
     const TritonProgram::Kernel& kernel = program.kernels[number];
     size_t next = 0;
-    if (kernel.runs.size() != 1) continue;
     const Kernel& planned = plan.kernels[kernel.runs[0]];
-    for (TritonKernel& printed : print_triton_variants(plan, planned, unaligned, program.device,
-                                                       variants.program.prelude)) {
+    for (TritonKernel& printed :
+         kernel.runs.size() > 1
+             ? print_combined_variants(plan, kernel, unaligned, variants.program.prelude)
+             : print_triton_variants(plan, planned, unaligned, program.device,
+                                     variants.program.prelude)) {
       add_kernel(plan, unaligned, kernel.runs, kernel.name + "_" + std::to_string(next++),
-                 comment(planned), std::move(printed), variants.program);
+                 kernel.title, std::move(printed), variants.program);
       variants.of.push_back(number);
     }
   }
@@ -176,9 +205,13 @@ void replace_kernel(TritonProgram& program, size_t kernel, const TritonProgram& 
   program.prelude.add(others.prelude);
 }
 
+std::string TritonProgram::Kernel::source() const {
+  return "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, name);
+}
+
 std::string TritonProgram::kernels_text() const {
   std::string text;
-  for (const Kernel& kernel : kernels) text += kernel.source;
+  for (const Kernel& kernel : kernels) text += kernel.source();
   return text;
 }
 

@@ -24,11 +24,13 @@ struct TritonProgram {
   TritonPrelude prelude;  // what the kernels use
   std::vector<Function> functions;
   struct Kernel {
-    std::string name;    // "litz_add_k0"
-    size_t first = 0;    // of its functions
-    std::string source;  // its functions under their names, a comment in front
+    std::string name;   // "litz_add_k0"
+    size_t first = 0;   // of its functions
+    std::string title;  // a comment
     TritonKernel printed;
     std::vector<KernelId> runs;  // the first one of the plan that is this one, or several together
+
+    std::string source() const;  // its functions under their names, the comment in front
   };
   std::vector<Kernel> kernels;  // each once
   DeviceCalls calls;
