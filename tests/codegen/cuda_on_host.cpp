@@ -24,10 +24,11 @@ constexpr unsigned kWarp = 32;
 constexpr size_t kStack = 128 * 1024;
 
 struct Position { unsigned x = 0, y = 0; };
+unsigned long steps = 0;  // that threads have gone on
 struct Meeting {
   unsigned members = 0, arrived = 0, number = 0;
   bool left = false;  // a member has returned
-  void open() { if (arrived == members) { arrived = 0; ++number; } }
+  void open() { if (arrived == members) { arrived = 0; ++number; ++steps; } }
 };
 struct Thread {
   ucontext_t context;
@@ -62,6 +63,7 @@ void run_thread() {
   --block.members;
   if (block.members > 0) block.open();
   threads[own].done = true;
+  ++steps;
   swapcontext(&threads[own].context, &scheduler);
 }
 
@@ -82,12 +84,14 @@ void run_block(unsigned count) {
   }
   for (bool any = true; any && fault == nullptr;) {
     any = false;
+    const unsigned long before = steps;
     for (unsigned i = 0; i < count; ++i) {
       if (threads[i].done) continue;
       any = true;
       thread_index.x = i;
       swapcontext(&scheduler, &threads[i].context);
     }
+    if (any && steps == before) fault = "threads wait for others that do not come";
   }
 }
 
