@@ -78,12 +78,12 @@ class CompiledGraph {
   nb::object call_unpacked(Inputs arguments);
   // One run with all inputs, the captured ones too.
   nb::object run(Inputs inputs);
-  void record_runs(nb::object record) {
+  void record_runs(nb::object record, bool when_host_bound) {
     std::vector<bool> computed(static_cast<size_t>(table().num_inputs));
     for (size_t i = 0; i < computed.size() && frozen_ != nullptr; ++i)
       computed[i] = frozen_->is_computed(i);
-    recordings_ = std::make_unique<CudaRecordings>(door_, table(), host_.device(),
-                                                   std::move(record), std::move(computed));
+    recordings_ = std::make_unique<CudaRecordings>(
+        door_, table(), host_.device(), std::move(record), std::move(computed), when_host_bound);
   }
   // Calls bring the inputs that the graph had before it was split.
   void freeze(nb::object compute, std::vector<uint32_t> frozen, const nb::list& sources,
@@ -128,7 +128,7 @@ class CompiledGraph {
   void read_opaque(PyObject* object, size_t index, Frame& frame) const;
   bool read_tensor(PyObject* object, size_t index, Frame& frame) const;
   nb::object call_elsewhere(nb::handle inputs, const OtherDevice& fault) const;
-  nb::object run_frame(Frame& frame, Inputs inputs);
+  nb::object run_frame(Frame& frame, Inputs inputs, HostBound* timed = nullptr);
   nb::object collect(const Frame& frame, Inputs inputs) const;
   std::string in_this_graph(const std::string& message) const;
   [[noreturn]] void raise(int status, const TorchRun& run, PythonOpCalls& python) const;
@@ -362,7 +362,8 @@ nb::object CompiledGraph::call(nb::handle arguments) { return call_with(take_inp
 
 nb::object CompiledGraph::call_unpacked(Inputs arguments) {
   check_count(static_cast<Py_ssize_t>(arguments.size()), num_own_inputs());
-  if (PyTuple_GET_SIZE(captured_.ptr()) != 0 || recordings_ != nullptr || frozen_ != nullptr)
+  const bool may_record = recordings_ != nullptr && !recordings_->is_over();
+  if (PyTuple_GET_SIZE(captured_.ptr()) != 0 || may_record || frozen_ != nullptr)
     return call_with(with_captured(tuple_of(arguments)));
   FramePool::Lease frame(frames_);
   try {
@@ -385,11 +386,12 @@ nb::object CompiledGraph::call_with(const nb::object& given) {
     return call_elsewhere(given, fault);
   }
   // A recording would keep what a library op read on the host.
+  HostBound* timed = nullptr;
   if (recordings_ != nullptr && all_here) {
-    nb::object outputs = recordings_->call(*frame, inputs);
+    nb::object outputs = recordings_->call(*frame, inputs, &timed);
     if (outputs.is_valid()) return outputs;
   }
-  return run_frame(*frame, items_of(inputs));
+  return run_frame(*frame, items_of(inputs), timed);
 }
 
 nb::object CompiledGraph::run(Inputs inputs) {
@@ -399,16 +401,18 @@ nb::object CompiledGraph::run(Inputs inputs) {
   return run_frame(*frame, inputs);
 }
 
-nb::object CompiledGraph::run_frame(Frame& frame, Inputs inputs) {
+nb::object CompiledGraph::run_frame(Frame& frame, Inputs inputs, HostBound* timed) {
   PythonOpCalls python(door_.environment->api, host_.device(), door_.access, callables_);
   TorchRun run(host_, python);
   int status = LITZ_OK;
+  const bool is_timed = timed != nullptr && timed->begin(run.stream());
   {
     nb::gil_scoped_release released;
     BlockPool* blocks = host_.is_cuda() ? nullptr : door_.environment->blocks.get();
     status = backend_ == nullptr ? executable_->run(run.table(), frame, blocks)
                                  : BackendRun(*backend_, run.table()).run(*executable_, frame);
   }
+  if (is_timed) timed->end();
   if (status != LITZ_OK) raise(status, run, python);
   return collect(frame, inputs);
 }
@@ -551,8 +555,11 @@ void bind_compiled_graph(nb::module_& m) {
           },
           "The graph as a function of its inputs, rather than of a list of them.")
       .def("record_runs", &CompiledGraph::record_runs, nb::arg("record"),
+           nb::arg("when_host_bound") = false,
            "Lets calls on a CUDA device be recorded as CUDA graphs and replayed. "
-           "`record(inputs, copied)` is what `litz.cuda_graphs.recorder` gives.")
+           "`record(inputs, copied)` is what `litz.cuda_graphs.recorder` gives. With "
+           "`when_host_bound` only where launching takes the host longer than the device takes, "
+           "and outputs are copied from the recording.")
       .def("freeze", &CompiledGraph::freeze, nb::arg("compute"), nb::arg("frozen"),
            nb::arg("sources"), nb::arg("count"),
            "Lets calls bring `count` inputs, of which those at positions `frozen` are computed "

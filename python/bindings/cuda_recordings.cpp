@@ -17,6 +17,13 @@ namespace {
 constexpr size_t kMostRecordings = 8;  // of one graph at a time
 constexpr int kMostMade = 64;  // of one graph in all: addresses that never settle are not worth it
 
+// Of a graph that nobody has asked to record.
+constexpr size_t kMostUnasked = 2;
+constexpr int kMostUnaskedMade = 4;
+constexpr double kMostShare = 1.0 / 32;       // of the device's memory
+constexpr double kMostBytesPerSecond = 5e10;  // copied, by the time that a run takes the host: what
+                                              // a device does in a small part of that time
+
 // Where the outputs of all recordings of the process are, for as long as these are kept. It stays
 // when the interpreter ends, and needs the GIL.
 std::unordered_multiset<const void*>& recorded_memory() {
@@ -50,7 +57,7 @@ struct CudaRecordings::Recording {
     }
     const nb::gil_scoped_acquire acquired;
     for (const Output& output : outputs) {
-      if (output.kind != OutputKind::kOwn) continue;
+      if (output.kind != OutputKind::kOwn || !is_lent) continue;
       const auto found = recorded_memory().find(output.data);
       if (found != recorded_memory().end()) recorded_memory().erase(found);
     }
@@ -67,6 +74,7 @@ struct CudaRecordings::Recording {
   std::vector<nb::object> own_inputs;  // by input: a tensor where it is copied, or nothing
   nb::object replay;
   std::vector<Output> outputs;
+  bool is_lent = false;  // outputs are, not copies of them
   bool running = false;
   std::atomic<int> lent = 0;  // output tensors that live
 
@@ -127,7 +135,7 @@ int64_t offset_in(const TorchDoor& door, const Output& view, const void* input) 
 
 CudaRecordings::CudaRecordings(TorchDoor& door, const LitzArtifact& artifact,
                                const TorchDevice& device, nb::object record,
-                               std::vector<bool> computed)
+                               std::vector<bool> computed, bool when_host_bound)
     : door_(door),
       artifact_(artifact),
       device_(device),
@@ -138,6 +146,9 @@ CudaRecordings::CudaRecordings(TorchDoor& door, const LitzArtifact& artifact,
     throw UserError(
         "this PyTorch lends no memory to tensors (torch_from_blob), which CUDA graphs need");
   }
+  if (!when_host_bound) return;
+  host_bound_ = std::make_unique<HostBound>(door.environment->cuda_driver());
+  stopped_ = artifact.num_symbols > 0;  // each size would want its own
 }
 
 CudaRecordings::~CudaRecordings() = default;
@@ -210,7 +221,7 @@ bool CudaRecordings::make_room() {
     }
     return false;
   });
-  if (recordings_.size() < kMostRecordings) return true;
+  if (recordings_.size() < (host_bound_ ? kMostUnasked : kMostRecordings)) return true;
   const auto oldest = std::find_if(recordings_.begin(), recordings_.end(),
                                    [](const auto& recording) { return recording->idle(); });
   if (oldest == recordings_.end()) return false;
@@ -218,10 +229,56 @@ bool CudaRecordings::make_room() {
   return true;
 }
 
-std::shared_ptr<Recording> CudaRecordings::make(nb::handle inputs, void* stream) {
+// Whether a graph that nobody has asked to record is to be.
+bool CudaRecordings::wants_recordings() {
+  if (host_bound_ == nullptr) return true;
+  const std::optional<bool> found = host_bound_->is_host_bound();
+  if (found == false) stop();
+  return found == true;
+}
+
+void CudaRecordings::stop() {
+  stopped_ = true;
+  std::erase_if(recordings_, [](const auto& recording) { return recording->idle(); });
+}
+
+int64_t CudaRecordings::bytes_to_copy(const Frame& frame) const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < varies_.size(); ++i) {
+    if (varies_[i]) bytes += storage_bytes(*frame.inputs[i].u.tensor);
+  }
+  return bytes;
+}
+
+// Not where two outputs are the same memory: copies of them would not be.
+bool CudaRecordings::is_cheap(const Recording& recording, int64_t input_bytes, double share) const {
+  std::unordered_set<const void*> memory;
+  auto bytes = static_cast<double>(input_bytes);
+  for (const Output& output : recording.outputs) {
+    if (output.kind != OutputKind::kOwn) continue;
+    if (!memory.insert(output.data).second) return false;
+    const LitzTensor tensor{
+        .data = output.data,
+        .sizes = output.sizes.data(),
+        .strides = output.strides.data(),
+        .ndim = static_cast<int32_t>(output.sizes.size()),
+        .dtype = static_cast<LitzDType>(door_.environment->api.from_torch(output.dtype)),
+        .handle = nullptr};
+    bytes += static_cast<double>(storage_bytes(tensor));
+  }
+  return share <= kMostShare && bytes <= kMostBytesPerSecond * host_bound_->host_seconds();
+}
+
+std::shared_ptr<Recording> CudaRecordings::make(const Frame& frame, nb::handle inputs,
+                                                void* stream) {
   if (!make_room()) return nullptr;
-  stopped_ = ++made_ > kMostMade;
-  if (stopped_) return nullptr;
+  const int64_t input_bytes = bytes_to_copy(frame);
+  const bool is_expensive = host_bound_ && static_cast<double>(input_bytes) >
+                                               kMostBytesPerSecond * host_bound_->host_seconds();
+  if (++made_ > (host_bound_ ? kMostUnaskedMade : kMostMade) || is_expensive) {
+    stop();
+    return nullptr;
+  }
   nb::list copied;
   for (size_t i = 0; i < varies_.size(); ++i) copied.append(nb::bool_(varies_[i]));
   const Addresses addresses = addresses_;  // what `record` runs may call this graph again
@@ -252,8 +309,15 @@ std::shared_ptr<Recording> CudaRecordings::make(nb::handle inputs, void* stream)
       }
       output.offset = offset_in(door_, output, base);
     }
-    if (output.kind == OutputKind::kOwn) recorded_memory().insert(output.data);
+    if (output.kind == OutputKind::kOwn && host_bound_ == nullptr) {
+      recorded_memory().insert(output.data);
+      recording->is_lent = true;
+    }
     recording->outputs.push_back(std::move(output));
+  }
+  if (host_bound_ && !is_cheap(*recording, input_bytes, nb::cast<double>(recorded[3]))) {
+    stop();
+    return nullptr;
   }
   recordings_.push_back(recording);
   return recording;
@@ -285,6 +349,23 @@ PyObject* CudaRecordings::lend(const std::shared_ptr<Recording>& recording, size
   return door_.access.wrap(made);
 }
 
+PyObject* CudaRecordings::copy_of(const Recording& recording, size_t output) const {
+  const TorchApi& api = door_.environment->api;
+  const Output& own = recording.outputs[output];
+  TorchTensor made = nullptr;
+  if (api.empty_strided(static_cast<int64_t>(own.sizes.size()), own.sizes.data(),
+                        own.strides.data(), own.dtype, device_.type, device_.index, &made) != 0) {
+    const nb::object kind = nb::module_::import_("torch").attr("OutOfMemoryError");
+    PyErr_SetString(kind.ptr(), api.last_error().c_str());
+    throw nb::python_error();
+  }
+  if (api.copy(made, door_.access.handle(own.object.ptr()), 0) != 0) {
+    api.delete_tensor(made);
+    throw InternalError("an output of a CUDA graph cannot be copied: " + api.last_error());
+  }
+  return door_.access.wrap(made);
+}
+
 nb::object CudaRecordings::outputs(const std::shared_ptr<Recording>& recording, nb::handle inputs) {
   const TorchApi& api = door_.environment->api;
   const auto count = static_cast<Py_ssize_t>(recording->outputs.size());
@@ -294,7 +375,8 @@ nb::object CudaRecordings::outputs(const std::shared_ptr<Recording>& recording, 
     const Output& output = recording->outputs[static_cast<size_t>(k)];
     PyObject* item = nullptr;
     if (output.kind == OutputKind::kOwn) {
-      item = lend(recording, static_cast<size_t>(k));
+      item = recording->is_lent ? lend(recording, static_cast<size_t>(k))
+                                : copy_of(*recording, static_cast<size_t>(k));
     } else if (output.kind == OutputKind::kValue) {
       item = Py_NewRef(output.object.ptr());
     } else {
@@ -317,12 +399,16 @@ nb::object CudaRecordings::outputs(const std::shared_ptr<Recording>& recording, 
   return results;
 }
 
-nb::object CudaRecordings::call(const Frame& frame, nb::handle inputs) {
+nb::object CudaRecordings::call(const Frame& frame, nb::handle inputs, HostBound** timed) {
   if (stopped_ || !take_addresses(frame)) return {};
   const std::optional<void*> stream = current_stream();
   if (!stream) return {};
+  if (!wants_recordings()) {
+    *timed = host_bound_.get();
+    return {};
+  }
   std::shared_ptr<Recording> recording = find(*stream);
-  if (recording == nullptr) recording = make(inputs, *stream);
+  if (recording == nullptr) recording = make(frame, inputs, *stream);
   if (recording == nullptr) return {};
   recording->running = true;  // the launch gives the GIL away
   const auto ended = [&] { recording->running = false; };

@@ -7,6 +7,10 @@
 // recording. Outputs are memory of the recording that is lent to the caller: as long as one of them
 // lives the recording is busy, and a call takes or makes
 // another. How many there are is bounded; calls beyond that run without one.
+//
+// Where nobody has asked for recordings a graph gets one if its runs wait for the host and little
+// has to be copied. Its outputs are copied then, so that they are tensors like any others, and the
+// memory that it holds is bounded.
 #pragma once
 
 #include <litz/artifact.h>
@@ -19,6 +23,7 @@
 #include <vector>
 
 #include "runtime/frame.h"
+#include "runtime/host_bound.h"
 #include "torch_door.h"
 
 namespace litz {
@@ -27,16 +32,19 @@ namespace litz {
 class CudaRecordings {
  public:
   // `record(inputs, copied)` captures a run with the inputs, those marked in `copied` in memory of
-  // their own, and returns (replay, that memory, outputs), or None where the graph cannot be
-  // captured. An output is ("input", i, None), ("view", i, tensor), ("own", -1, tensor) or
-  // ("value", -1, object). Inputs marked in `computed` are computed of frozen parameters.
+  // their own, and returns (replay, that memory, outputs, the share of the device's memory that all
+  // of it takes), or None where the graph cannot be captured. An output is ("input", i, None),
+  // ("view", i, tensor), ("own", -1, tensor) or ("value", -1, object). Inputs marked in `computed`
+  // are computed of frozen parameters. `when_host_bound`: nobody has asked for recordings.
   CudaRecordings(TorchDoor& door, const LitzArtifact& artifact, const TorchDevice& device,
-                 nanobind::object record, std::vector<bool> computed);
+                 nanobind::object record, std::vector<bool> computed, bool when_host_bound);
   ~CudaRecordings();
 
   // The outputs of a call whose inputs were read into `frame` and checked, or an invalid object
-  // where it is to run without a recording.
-  nanobind::object call(const Frame& frame, nanobind::handle inputs);
+  // where it is to run without a recording, and to be timed by `timed` if that is something.
+  nanobind::object call(const Frame& frame, nanobind::handle inputs, HostBound** timed);
+  // No call will have a recording any more.
+  bool is_over() const { return stopped_; }
 
   size_t count() const { return recordings_.size(); }
   int traverse(visitproc visit, void* arg) const;
@@ -50,16 +58,22 @@ class CudaRecordings {
   std::optional<void*> current_stream() const;
   bool take_addresses(const Frame& frame);
   std::shared_ptr<Recording> find(void* stream);
-  std::shared_ptr<Recording> make(nanobind::handle inputs, void* stream);
+  std::shared_ptr<Recording> make(const Frame& frame, nanobind::handle inputs, void* stream);
   bool make_room();
+  bool wants_recordings();
+  int64_t bytes_to_copy(const Frame& frame) const;
+  bool is_cheap(const Recording& recording, int64_t input_bytes, double share) const;
+  void stop();
   void copy_inputs(const Recording& recording, const Frame& frame) const;
   nanobind::object outputs(const std::shared_ptr<Recording>& recording, nanobind::handle inputs);
   PyObject* lend(const std::shared_ptr<Recording>& recording, size_t output) const;
+  PyObject* copy_of(const Recording& recording, size_t output) const;
 
   TorchDoor& door_;
   const LitzArtifact& artifact_;
   TorchDevice device_;
   nanobind::object record_;
+  std::unique_ptr<HostBound> host_bound_;               // where nobody has asked for recordings
   std::vector<std::shared_ptr<Recording>> recordings_;  // the one used last at the end
   int made_ = 0;
   std::unordered_set<unsigned long> warm_threads_;

@@ -11,19 +11,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from litz import _core
+
 Output = tuple[str, int, Any]
 _one_at_a_time = threading.Lock()
 
-Recorded = tuple[Callable[[], None], list[Tensor | None], list[Output]]
+Recorded = tuple[Callable[[], None], list[Tensor | None], list[Output], float]
 
 
 def recorder(
-    run: Callable[[Sequence[Any]], Sequence[Any]], device: str, refused: Callable[[str], None]
+    run: Callable[[Sequence[Any]], Sequence[Any]],
+    device: str,
+    refused: Callable[[str], None],
+    only_alone: bool = False,
 ) -> Callable[[Sequence[Any], Sequence[bool]], Recorded | None]:
     """What ``CompiledGraph.record_runs`` takes. ``run`` makes one run on the current stream of the device;
-    ``refused`` is told why a graph cannot be recorded."""
+    ``refused`` is told why a graph cannot be recorded. With ``only_alone`` that is so while there are other threads
+    that may wait for the whole device: one that does so while a graph is recorded gets an error."""
 
     def record(inputs: Sequence[Any], copied: Sequence[bool]) -> Recorded | None:
+        if only_alone and any(map(_may_wait_for_device, threading.enumerate())):
+            refused("other threads may wait for the device meanwhile")
+            return None
+        held = torch.cuda.memory_reserved(device)
         own = [_like(x) if copy else None for x, copy in zip(inputs, copied, strict=True)]
         arguments = [x if mine is None else mine for x, mine in zip(inputs, own, strict=True)]
         graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
@@ -39,9 +49,24 @@ def recorder(
                 return None
         # The method of the base class, which is no Python code.
         replay = super(torch.cuda.CUDAGraph, graph).replay
-        return replay, own, [_describe(result, arguments) for result in results]
+        share = (torch.cuda.memory_reserved(device) - held) / torch.cuda.get_device_properties(device).total_memory
+        return replay, own, [_describe(result, arguments) for result in results], share
 
     return record
+
+
+def _may_wait_for_device(thread: threading.Thread) -> bool:
+    """Of the other threads, tqdm's monitor and those of PyTorch (which pin memory, or wait for compilers) do not."""
+    if thread is threading.current_thread():
+        return False
+    does = getattr(thread, "_target", None) or type(thread)
+    return does.__module__.partition(".")[0] not in ("torch", "tqdm")
+
+
+def may_record_unasked(graph: _core.CompiledGraph) -> bool:
+    """Whether nobody can tell a recorded run from another one: PyTorch's own ops do their work on the device, those of
+    others and those that go through Python may do more, in each run."""
+    return all(name.startswith("aten::") and way != "python" for name, _, _, way in graph.library_ops)
 
 
 def _end_capture(pool: tuple[int, int]) -> None:

@@ -70,7 +70,7 @@ def compile_graph(
 
 def _apply_memory_limit(options: Mapping[str, Any]) -> None:
     """Bounds the process's pool of memory where the option is given, here or in the environment."""
-    megabytes = int(_core.option_text(dict(options), "memory_pool_mb"))
+    megabytes = int(option_text(options, "memory_pool_mb"))
     if megabytes >= 0:
         _core.set_memory_limit(megabytes << 20)
 
@@ -132,9 +132,14 @@ def check_options(options: Mapping[str, Any]) -> None:
     _core.check_options(dict(options))
 
 
+def option_text(options: Mapping[str, Any], name: str) -> str:
+    """What an option is, given, in the environment or by default."""
+    return _core.option_text(dict(options), name)
+
+
 def is_on(options: Mapping[str, Any], name: str) -> bool:
-    """Whether a bool option is on, given, in the environment or by default."""
-    return _core.option_text(dict(options), name) == "true"
+    """Whether a bool option is on."""
+    return option_text(options, name) == "true"
 
 
 def lowering_rows() -> list[dict[str, Any]]:

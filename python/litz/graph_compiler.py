@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from litz import _core, cuda_graphs, device_backends, driver, freezing
+from litz import _core, cuda_graphs, device_backends, driver, freezing, guarding
 from litz.errors import LitzInternalError, LitzUserError, LitzWarning, UnsupportedGraph
 from litz.fx_reader import read_graph
 from litz.library_ops import describe_op
@@ -48,7 +48,19 @@ def compile_graph_module(
     backward graph may have other strides than it was traced with. What depends on inputs at positions ``frozen`` alone
     is computed once."""
     try:
-        return _compile(gm, options, kind, example_inputs, frozen)
+        compiled, make_report = _compile(gm, options, kind, example_inputs, frozen)
+        report = recorder.add(make_report)
+        if driver.option_text(options, "guard") != "measure":
+            return compiled
+
+        def compile_again(more: Mapping[str, Any]) -> guarding.Compiled:
+            return _compile(gm, {**options, **more}, kind, example_inputs, frozen)
+
+        def compile_part(part: fx.GraphModule) -> guarding.Compiled:
+            return _compile(part, {**options, "cuda_graphs": False, "auto_cuda_graphs": False}, "inference", ())
+
+        seconds = float(driver.option_text(options, "guard_seconds"))
+        return guarding.Guard(gm, compile_again, compile_part, seconds).guarded(compiled, report)
     except UnsupportedGraph as unsupported:
         return _run_eagerly(gm, kind, str(unsupported))
     except LitzUserError:
@@ -67,11 +79,12 @@ def _compile(
     example_inputs: Sequence[Any],
     frozen: Collection[int] | None = None,
     device_note: str = "",
-) -> BoxedCallable:
+) -> guarding.Compiled:
     start = time.perf_counter()
     builder, captured = read_graph(
         gm,
-        saved_outputs(gm) if kind == "forward" else (),
+        # The guard may run the graph in eager PyTorch, after its backward graph was compiled.
+        saved_outputs(gm) if kind == "forward" and driver.option_text(options, "guard") == "off" else (),
         restrided_inputs(gm, example_inputs) if kind == "backward" else {},
         frozen,
     )
@@ -106,8 +119,8 @@ def _compile(
         graph = _core.CompiledGraph(result.executable, describe_op, captured)
     if split is not None:
         split.apply_to(graph)
-    if builder.device != "cpu" and driver.is_on(options, "cuda_graphs"):
-        _record_runs(graph, builder.device)
+    if builder.device != "cpu":
+        _record_runs(graph, builder.device, options, kind)
     tell_strides(gm, result.info.get("channels_last_outputs", ()))
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True
@@ -121,8 +134,7 @@ def _compile(
         info["constants"] = len(split.compute)
     if note or device_note:
         info["device_note"] = note or device_note
-    recorder.add(lambda number: GraphReport.from_info(number, kind, info, timings))
-    return graph
+    return graph, lambda number: GraphReport.from_info(number, kind, info, timings)
 
 
 def _backend_for(
@@ -159,10 +171,15 @@ def _load(
     )
 
 
-def _record_runs(graph: _core.CompiledGraph, device: str) -> None:
+def _record_runs(graph: _core.CompiledGraph, device: str, options: Mapping[str, Any], kind: str) -> None:
     def refused(reason: str) -> None:
         warn_once(f"a graph cannot be recorded as a CUDA graph and runs without; {reason}")
 
+    if not driver.is_on(options, "cuda_graphs"):
+        if driver.is_on(options, "auto_cuda_graphs") and kind == "inference" and cuda_graphs.may_record_unasked(graph):
+            record = cuda_graphs.recorder(graph.run, device, lambda reason: None, only_alone=True)
+            graph.record_runs(record, when_host_bound=True)
+        return
     try:
         graph.record_runs(cuda_graphs.recorder(graph.run, device, refused))
     except LitzUserError as error:
@@ -182,18 +199,7 @@ def _eager_elsewhere(gm: fx.GraphModule) -> Callable[[Sequence[Any], str], Seque
 
 def _run_eagerly(gm: fx.GraphModule, kind: str, reason: str) -> BoxedCallable:
     recorder.add(lambda number: GraphReport(number, kind, eager_reason=reason))
-    run = _boxed(gm)
-    run._boxed_call = True  # type: ignore[attr-defined]
-    return run
-
-
-def _boxed(gm: fx.GraphModule) -> BoxedCallable:
-    def run(inputs: list[Any]) -> Sequence[Any]:
-        arguments = tuple(inputs)
-        inputs.clear()
-        return gm.forward(*arguments)
-
-    return run
+    return guarding.eager(gm)
 
 
 _warned: set[str] = set()

@@ -139,6 +139,9 @@ class GraphReport:
     device_note: str = ""
     """Why the graph does not run on the device that the option asks for."""
 
+    guard: tuple[str, ...] = ()
+    """What the option ``guard`` has measured and chosen, a sentence each."""
+
     constants: int = 0
     """Tensors that are computed of parameters and buffers, once: with the option ``freeze``."""
 
@@ -171,7 +174,8 @@ class GraphReport:
     def __str__(self) -> str:
         title = f"graph {self.number} ({self.kind})"
         if self.eager_reason:
-            return f"{title}: runs in eager PyTorch because {self.eager_reason}"
+            lines = [f"{title}: runs in eager PyTorch because {self.eager_reason}"]
+            return "\n".join([*lines, *(f"  guard: {sentence}" for sentence in self.guard)])
         if self.interpreted:
             lines = [f"{title}: runs in the interpreter because {self.interpreted}"]
         else:
@@ -187,6 +191,7 @@ class GraphReport:
                 lines.append(f"  not triton because {self.dialect_reason}")
         if self.device_note:
             lines.append(f"  {self.device_note}")
+        lines.extend(f"  guard: {sentence}" for sentence in self.guard)
         if self.constants:
             lines.append(f"  {self.constants} constants, computed once of parameters and buffers")
         if self.timings:
@@ -258,6 +263,13 @@ class Recorder:
             graph = make(len(self._graphs))
             self._graphs.append(graph)
             return graph
+
+    def replace(self, graph: GraphReport, by: GraphReport) -> None:
+        """Nothing where it has been forgotten."""
+        with self._lock:
+            for i, known in enumerate(self._graphs):
+                if known is graph:
+                    self._graphs[i] = by
 
     def report(self, start: int = 0) -> Report:
         with self._lock:

@@ -55,6 +55,8 @@ void check_options(const Options& options, const Graph& graph) {
     throw UserError("option gpu_dialect: there is no '" + options.gpu_dialect + "'; there are " +
                     listed(dialects));
   }
+  if (options.guard != "off" && options.guard != "measure")
+    throw UserError("option guard: there is no '" + options.guard + "'; there are off, measure");
   pass_options(options);
   lowering_options(options);
   for (const std::string& name : split_list(options.disable_passes)) {

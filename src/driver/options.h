@@ -60,9 +60,17 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(cuda_graphs, bool, false, false, "LITZ_CUDA_GRAPHS", kAny,                                    \
     "record runs on CUDA devices as CUDA graphs and replay them; what mode=\"reduce-overhead\" "  \
     "sets")                                                                                       \
+  X(auto_cuda_graphs, bool, true, false, "LITZ_AUTO_CUDA_GRAPHS", kAny,                           \
+    "without being asked, record runs of inference whose launches take the host longer than the " \
+    "device takes for them, where little memory is held and copied")                              \
   X(freeze, bool, false, false, "LITZ_FREEZE", kAny,                                              \
     "in inference, compute once what depends on parameters and buffers alone; again when one "    \
     "of them changes")                                                                            \
+  X(guard, std::string, "off", false, "LITZ_GUARD", kAny,                                         \
+    "measure: in its first call time a graph's kernels beside eager's ops, and take what is "     \
+    "faster, for each kernel and for the graph; or off")                                          \
+  X(guard_seconds, double, 30.0, false, "LITZ_GUARD_SECONDS", between(0, 1e6),                    \
+    "seconds after which the guard of a graph compiles and times no further kernels")             \
   X(gpu_dialect, std::string, "auto", true, "LITZ_GPU_DIALECT", kAny,                             \
     "what kernels for a GPU are written in: triton, cuda, or auto, which is triton where it can " \
     "be imported")                                                                                \
@@ -98,6 +106,8 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "graph passes to leave out, separated by commas")                                             \
   X(fallback_ops, std::string, "", true, "LITZ_FALLBACK_OPS", kAny,                               \
     "ops to run in the library, separated by commas: aten::sum or aten::sum.dim_IntList")         \
+  X(fallback_nodes, std::string, "", true, "LITZ_FALLBACK_NODES", kAny,                           \
+    "FX nodes to run in the library, separated by commas, in graphs that have them")              \
   X(fallback_everything, bool, false, true, "LITZ_FALLBACK_EVERYTHING", kAny,                     \
     "run every op in the library")
 

@@ -77,6 +77,7 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
       dialect == KernelDialect::kCpp && cpu_target(options).isa == CpuTarget::Isa::kAvx2;
   lowering.fallback_everything = options.fallback_everything;
   lowering.fallback_ops = split_list(options.fallback_ops);
+  lowering.fallback_nodes = split_list(options.fallback_nodes);
   return lowering;
 }
 

@@ -63,8 +63,9 @@ enum class ProductKernels : uint8_t {
 };
 
 struct LoweringOptions {
-  bool fallback_everything = false;       // every op as a library call: for bisecting
-  std::vector<std::string> fallback_ops;  // these ops as library calls ("aten::sum")
+  bool fallback_everything = false;         // every op as a library call: for bisecting
+  std::vector<std::string> fallback_ops;    // these ops as library calls ("aten::sum")
+  std::vector<std::string> fallback_nodes;  // nodes of these names as library calls
   // Kernels compute random numbers from seeds that the library draws; else the library draws them.
   bool random_in_kernels = true;
   ProductKernels matrix_products = ProductKernels::kOff;

@@ -32,6 +32,11 @@ using TorchConvolution = TorchStatus(TorchTensor input, TorchTensor weight, Torc
                                      int64_t, const int64_t* dilation, int64_t, int32_t transposed,
                                      const int64_t* output_padding, int64_t, int64_t groups,
                                      TorchTensor*);
+using TorchConvolutionBackward = TorchStatus(
+    TorchTensor gradient, TorchTensor input, TorchTensor weight, const int64_t** bias_sizes,
+    int64_t, const int64_t* stride, int64_t, const int64_t* padding, int64_t,
+    const int64_t* dilation, int64_t, int32_t transposed, const int64_t* output_padding, int64_t,
+    int64_t groups, const int32_t* mask, int64_t, TorchTensor*, TorchTensor*, TorchTensor*);
 // Of a convolution with a weight that oneDNN has packed.
 using TorchPacked = TorchStatus(TorchTensor input, TorchTensor weight, TorchTensor* bias,
                                 const int64_t* padding, int64_t, const int64_t* stride, int64_t,
@@ -107,6 +112,7 @@ inline constexpr int32_t kNoDeviceIndex = -1;
   X(cpu_addmm_out, aoti_torch_cpu_addmm_out, TorchScaledSum)                                    \
   X(cpu_baddbmm_out, aoti_torch_cpu_baddbmm_out, TorchScaledSum)                                \
   X(cpu_convolution, aoti_torch_cpu_convolution, TorchConvolution)                              \
+  X(cpu_convolution_backward, aoti_torch_cpu_convolution_backward, TorchConvolutionBackward)    \
   X(cpu_packed_convolution, aoti_torch_cpu_mkldnn__convolution_pointwise, TorchPacked)          \
   X(cpu_packed_transposed, aoti_torch_cpu_mkldnn__convolution_transpose_pointwise,              \
     TorchPackedTransposed)                                                                      \
@@ -115,15 +121,49 @@ inline constexpr int32_t kNoDeviceIndex = -1;
                 int32_t is_causal, TorchTensor* mask, double* scale, TorchTensor*, TorchTensor*))
 
 // X(member, symbol, signature): of libtorch_cuda.so, which a torch for CPUs lacks.
-#define LITZ_TORCH_CUDA(X)                                                                      \
-  X(cuda_stream, aoti_torch_get_current_cuda_stream, TorchStatus(int32_t index, void** stream)) \
-  X(cuda_create_guard, aoti_torch_create_cuda_guard, TorchStatus(int32_t index, void** guard))  \
-  X(cuda_delete_guard, aoti_torch_delete_cuda_guard, TorchStatus(void* guard))                  \
-  X(cuda_mm_out, aoti_torch_cuda_mm_out, TorchProduct)                                          \
-  X(cuda_bmm_out, aoti_torch_cuda_bmm_out, TorchProduct)                                        \
-  X(cuda_addmm_out, aoti_torch_cuda_addmm_out, TorchScaledSum)                                  \
-  X(cuda_baddbmm_out, aoti_torch_cuda_baddbmm_out, TorchScaledSum)                              \
-  X(cuda_convolution, aoti_torch_cuda_convolution, TorchConvolution)
+#define LITZ_TORCH_CUDA(X)                                                                         \
+  X(cuda_stream, aoti_torch_get_current_cuda_stream, TorchStatus(int32_t index, void** stream))    \
+  X(cuda_create_guard, aoti_torch_create_cuda_guard, TorchStatus(int32_t index, void** guard))     \
+  X(cuda_delete_guard, aoti_torch_delete_cuda_guard, TorchStatus(void* guard))                     \
+  X(cuda_mm_out, aoti_torch_cuda_mm_out, TorchProduct)                                             \
+  X(cuda_bmm_out, aoti_torch_cuda_bmm_out, TorchProduct)                                           \
+  X(cuda_addmm_out, aoti_torch_cuda_addmm_out, TorchScaledSum)                                     \
+  X(cuda_baddbmm_out, aoti_torch_cuda_baddbmm_out, TorchScaledSum)                                 \
+  X(cuda_convolution, aoti_torch_cuda_convolution, TorchConvolution)                               \
+  X(cuda_convolution_backward, aoti_torch_cuda_convolution_backward, TorchConvolutionBackward)     \
+  X(cuda_efficient_attention, aoti_torch_cuda__scaled_dot_product_efficient_attention,             \
+    TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, TorchTensor* bias,          \
+                int32_t logsumexp, double dropout, int32_t is_causal, double* scale, TorchTensor*, \
+                TorchTensor*, TorchTensor*, TorchTensor*))                                         \
+  X(cuda_efficient_attention_backward,                                                             \
+    aoti_torch_cuda__scaled_dot_product_efficient_attention_backward,                              \
+    TorchStatus(TorchTensor gradient, TorchTensor query, TorchTensor key, TorchTensor value,       \
+                TorchTensor bias, TorchTensor output, TorchTensor logsumexp, TorchTensor seed,     \
+                TorchTensor offset, double dropout, const int32_t* mask, int64_t,                  \
+                int32_t is_causal, double* scale, TorchTensor*, TorchTensor*, TorchTensor*,        \
+                TorchTensor*))                                                                     \
+  X(cuda_flash_attention, aoti_torch_cuda__scaled_dot_product_flash_attention,                     \
+    TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, double dropout,             \
+                int32_t is_causal, int32_t debug, double* scale, TorchTensor*, TorchTensor*,       \
+                TorchTensor*, TorchTensor*, int64_t*, int64_t*, TorchTensor*, TorchTensor*,        \
+                TorchTensor*))                                                                     \
+  X(cuda_flash_attention_backward, aoti_torch_cuda__scaled_dot_product_flash_attention_backward,   \
+    TorchStatus(TorchTensor gradient, TorchTensor query, TorchTensor key, TorchTensor value,       \
+                TorchTensor output, TorchTensor logsumexp, TorchTensor query_lengths,              \
+                TorchTensor key_lengths, int64_t longest_query, int64_t longest_key,               \
+                double dropout, int32_t is_causal, TorchTensor seed, TorchTensor offset,           \
+                double* scale, TorchTensor*, TorchTensor*, TorchTensor*))                          \
+  X(cuda_cudnn_attention, aoti_torch_cuda__scaled_dot_product_cudnn_attention,                     \
+    TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, TorchTensor* bias,          \
+                int32_t logsumexp, double dropout, int32_t is_causal, int32_t debug,               \
+                double* scale, TorchTensor*, TorchTensor*, TorchTensor*, TorchTensor*, int64_t*,   \
+                int64_t*, TorchTensor*, TorchTensor*, TorchTensor*))                               \
+  X(cuda_cudnn_attention_backward, aoti_torch_cuda__scaled_dot_product_cudnn_attention_backward,   \
+    TorchStatus(TorchTensor gradient, TorchTensor query, TorchTensor key, TorchTensor value,       \
+                TorchTensor output, TorchTensor logsumexp, TorchTensor seed, TorchTensor offset,   \
+                TorchTensor bias, TorchTensor query_lengths, TorchTensor key_lengths,              \
+                int64_t longest_query, int64_t longest_key, double dropout, int32_t is_causal,     \
+                double* scale, TorchTensor*, TorchTensor*, TorchTensor*))
 
 // Where a tensor's memory is, in torch's numbers.
 struct TorchDevice {

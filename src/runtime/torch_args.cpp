@@ -1,6 +1,7 @@
 #include "runtime/torch_args.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -141,13 +142,60 @@ TorchType parse_torch_type(std::string_view text) {
   return type;
 }
 
+TorchArena::~TorchArena() {
+  for (const auto& [dtype, tensor] : whole_) api_.delete_tensor(tensor);
+}
+
+void TorchArena::set_block(void* data, int64_t bytes) {
+  data_ = static_cast<char*>(data);
+  bytes_ = bytes;
+}
+
+TorchTensor TorchArena::whole(DType dtype) {
+  for (const auto& [known, tensor] : whole_) {
+    if (known == dtype) return tensor;
+  }
+  const int64_t count = bytes_ / size_of(dtype);
+  const int64_t stride = 1;
+  TorchTensor made = nullptr;
+  if (api_.from_blob(data_, 1, &count, &stride, 0, api_.to_torch(dtype), device_.type,
+                     device_.index, &made) != 0)
+    return nullptr;
+  whole_.emplace_back(dtype, made);
+  return made;
+}
+
+TorchTensor TorchArena::make(const LitzTensor& tensor) {
+  const auto dtype = static_cast<DType>(tensor.dtype);
+  const int64_t bytes = storage_bytes(tensor);
+  // Addresses of different blocks are compared as numbers.
+  const auto begin = reinterpret_cast<uintptr_t>(data_);
+  const auto at = reinterpret_cast<uintptr_t>(tensor.data);
+  if (data_ == nullptr || at < begin || bytes > bytes_ ||
+      at - begin > static_cast<uintptr_t>(bytes_ - bytes))
+    return nullptr;
+  const auto offset = static_cast<int64_t>(at - begin);
+  const int64_t size = size_of(dtype);
+  if (size == 0 || offset % size != 0) return nullptr;
+  const TorchTensor base = whole(dtype);
+  TorchTensor made = nullptr;
+  if (base == nullptr || api_.reinterpret_tensor(base, tensor.ndim, tensor.sizes, tensor.strides,
+                                                 offset / size, &made) != 0)
+    return nullptr;
+  return made;
+}
+
 TorchTemporaries::~TorchTemporaries() {
   for (TorchTensor tensor : tensors_) api_.delete_tensor(tensor);
 }
 
 TorchTensor TorchTemporaries::handle(const LitzTensor& tensor) {
   if (tensor.handle != nullptr) return tensor.handle;
-  TorchTensor made = nullptr;
+  TorchTensor made = arena_ != nullptr ? arena_->make(tensor) : nullptr;
+  if (made != nullptr) {
+    tensors_.push_back(made);
+    return made;
+  }
   const int32_t dtype = api_.to_torch(static_cast<DType>(tensor.dtype));
   // torch asks the device whose memory it is, and nothing is nobody's.
   const bool is_empty = device_.type != api_.cpu && storage_bytes(tensor) == 0;
@@ -157,6 +205,13 @@ TorchTensor TorchTemporaries::handle(const LitzTensor& tensor) {
                : api_.from_blob(tensor.data, tensor.ndim, tensor.sizes, tensor.strides, 0, dtype,
                                 device_.type, device_.index, &made);
   if (status != 0) return nullptr;
+  tensors_.push_back(made);
+  return made;
+}
+
+TorchTensor TorchTemporaries::undefined() {
+  TorchTensor made = nullptr;
+  if (api_.new_undefined == nullptr || api_.new_undefined(&made) != 0) return nullptr;
   tensors_.push_back(made);
   return made;
 }

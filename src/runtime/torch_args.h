@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/torch_api.h"
@@ -36,23 +37,54 @@ struct TorchType {
 // Parses a type as a schema writes it, for example "Tensor(a!)", "SymInt[2]?", "ScalarType?".
 TorchType parse_torch_type(std::string_view text);
 
+// Makes tensors in one block of a device's memory. For each tensor that it is given, torch asks the
+// device whose memory it is; of the tensors here it is asked for one of each dtype, of which the
+// others are views.
+class TorchArena {
+ public:
+  TorchArena(const TorchApi& api, TorchDevice device) : api_(api), device_(device) {}
+  ~TorchArena();
+  TorchArena(const TorchArena&) = delete;
+  TorchArena& operator=(const TorchArena&) = delete;
+
+  // The block, while nothing was made in it.
+  void set_block(void* data, int64_t bytes);
+  bool has_block() const { return data_ != nullptr; }
+
+  // A tensor that the caller owns, or nullptr where it does not lie in the block or torch refuses.
+  TorchTensor make(const LitzTensor& tensor);
+
+ private:
+  TorchTensor whole(DType dtype);
+
+  const TorchApi& api_;
+  const TorchDevice device_;
+  char* data_ = nullptr;
+  int64_t bytes_ = 0;
+  std::vector<std::pair<DType, TorchTensor>> whole_;  // the block as a tensor
+};
+
 // Tensors made for the length of one call: views of workspace memory.
 class TorchTemporaries {
  public:
-  // `device` is where the memory of tensors without a handle is.
-  TorchTemporaries(const TorchApi& api, TorchDevice device) : api_(api), device_(device) {}
+  // `device` is where the memory of tensors without a handle is, perhaps in `arena`.
+  TorchTemporaries(const TorchApi& api, TorchDevice device, TorchArena* arena = nullptr)
+      : api_(api), device_(device), arena_(arena) {}
   ~TorchTemporaries();
   TorchTemporaries(const TorchTemporaries&) = delete;
   TorchTemporaries& operator=(const TorchTemporaries&) = delete;
 
   // The tensor's own handle, or a non-owning one for its memory; nullptr where torch refuses.
   TorchTensor handle(const LitzTensor& tensor);
+  // A tensor that is undefined, which ops take and return as "none"; nullptr as above.
+  TorchTensor undefined();
 
   const TorchDevice& device() const { return device_; }
 
  private:
   const TorchApi& api_;
   const TorchDevice device_;
+  TorchArena* const arena_;
   std::vector<TorchTensor> tensors_;
 };
 

@@ -122,7 +122,8 @@ TorchRun::TorchRun(const TorchHost& host, PythonOps& python)
       api_(host.environment_->api),
       python_(python),
       threads_(host.environment_->num_threads()),
-      table_(make_host_table(this)) {
+      table_(make_host_table(this)),
+      workspace_(api_, host.device_) {
   if (host.is_cuda()) enter_device();
 }
 
@@ -198,6 +199,9 @@ int TorchRun::allocate(void* self, LitzTensor* tensor) {
   }
   run.api_.get_data_ptr(made, &tensor->data);
   tensor->handle = made;
+  // A run's first tensor is its workspace.
+  if (run.host_.is_cuda() && !run.workspace_.has_block())
+    run.workspace_.set_block(tensor->data, bytes);
   return LITZ_OK;
 }
 
@@ -232,7 +236,7 @@ CallOutcome TorchRun::dispatch(const TorchHost::Op& op, const LitzValue* args, i
     return CallOutcome::kNotHandled;
   }
   std::array<TorchStack, kMaxStack> stack{};
-  TorchTemporaries temporaries(api_, host_.device_);
+  TorchTemporaries temporaries(api_, host_.device_, &workspace_);
   for (size_t i = 0; i < op.arguments.size(); ++i) {
     if (pack(api_, op.arguments[i], args[i], temporaries, &stack[i])) continue;
     for (size_t k = 0; k < i; ++k) discard(api_, op.arguments[k], stack[k]);
@@ -252,7 +256,7 @@ int TorchRun::call_op(int32_t number, const LitzValue* args, int32_t num_args, L
   const TorchHost::Op& op = host_.ops_[static_cast<size_t>(number)];
   CallOutcome outcome = CallOutcome::kNotHandled;
   if (op.direct != nullptr) {
-    TorchTemporaries temporaries(api_, host_.device_);
+    TorchTemporaries temporaries(api_, host_.device_, &workspace_);
     outcome = op.direct(api_, args, results, temporaries);
   }
   if (outcome == CallOutcome::kNotHandled) {
@@ -309,7 +313,7 @@ int TorchRun::constant(void* self, const void* bytes, int64_t num_bytes, void** 
 
 int TorchRun::copy(void* self, const LitzTensor* from, LitzTensor* to) {
   auto& run = *static_cast<TorchRun*>(self);
-  TorchTemporaries temporaries(run.api_, run.host_.device_);
+  TorchTemporaries temporaries(run.api_, run.host_.device_, &run.workspace_);
   const TorchTensor source = temporaries.handle(*from);
   const TorchTensor target = temporaries.handle(*to);
   if (source != nullptr && target != nullptr && run.api_.copy(target, source, 0) == 0) {

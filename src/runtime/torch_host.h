@@ -112,6 +112,8 @@ class TorchRun {
 
   const LitzHost& table() const { return table_; }
   const std::string& message() const { return message_; }
+  // Of a CUDA device.
+  CudaStream stream() const { return stream_; }
 
  private:
   friend LitzHost make_host_table<TorchRun>(TorchRun* run);
@@ -143,6 +145,7 @@ class TorchRun {
   const int32_t threads_;
   std::string message_;
   LitzHost table_;
+  TorchArena workspace_;
   void* guard_ = nullptr;  // torch's, of the current device
   std::optional<CudaContextScope> context_;
   CudaStream stream_ = nullptr;

@@ -306,6 +306,15 @@ Kernel build_loops(const Program& program, const FusionGroup& group,
       finish(op->output, op->loops, builder.exprs().reduced(number, DType::kFloat32), false);
       continue;
     }
+    if (const auto* op = std::get_if<Scan>(&operation.v)) {
+      KernelReduction reduction;
+      reduction.kind = reduction_of(op->kind);
+      reduction.value = builder.rewrite(op->value, member.mapping);
+      reduction.running = true;
+      const uint32_t number = builder.add_reduction(std::move(reduction));
+      finish(op->output, op->loops, builder.exprs().reduced(number, op->value.dtype()), true);
+      continue;
+    }
     const Reduction& op = std::get<Reduction>(operation.v);
     KernelReduction reduction;
     reduction.kind = op.kind;
@@ -321,27 +330,6 @@ Kernel build_loops(const Program& program, const FusionGroup& group,
     const uint32_t number = builder.add_reduction(std::move(reduction));
     finish(op.output, op.loops, builder.exprs().reduced(number, dtype), false);
   }
-  return builder.finish();
-}
-
-Kernel build_scan(const Program& program, const FusionGroup& group,
-                  const AbsorbedOperations& absorbed) {
-  const OperationId id = group.members[0].operation;
-  const Operation& operation = program.operations()[id];
-  const Scan& op = std::get<Scan>(operation.v);
-  KernelBuilder builder(program, group.outer, group.inner);
-  builder.add_origins(id, absorbed);
-  KernelReduction reduction;
-  reduction.kind = reduction_of(op.kind);
-  reduction.value = builder.rewrite(op.value, {});
-  reduction.running = true;
-  const uint32_t number = builder.add_reduction(std::move(reduction));
-  KernelStore store;
-  store.buffer = op.output;
-  store.offset = builder.offset_of(op.output, op.loops.variables);
-  store.value = builder.exprs().reduced(number, op.value.dtype());
-  store.inner = true;
-  builder.add_store(std::move(store));
   return builder.finish();
 }
 
@@ -381,14 +369,10 @@ std::vector<Kernel> build_kernels(const Program& program, const FusionGroup& gro
                                   const std::vector<bool>& needed,
                                   const AbsorbedOperations& absorbed) {
   switch (group.kind) {
-    case FusionGroup::Kind::kLoops: {
-      std::vector<Kernel> kernels;
-      kernels.push_back(build_loops(program, group, needed, absorbed));
-      return kernels;
-    }
+    case FusionGroup::Kind::kLoops:
     case FusionGroup::Kind::kScan: {
       std::vector<Kernel> kernels;
-      kernels.push_back(build_scan(program, group, absorbed));
+      kernels.push_back(build_loops(program, group, needed, absorbed));
       return kernels;
     }
     case FusionGroup::Kind::kScatter:

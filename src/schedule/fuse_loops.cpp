@@ -30,7 +30,7 @@ struct Access {
 // The loops of an operation that may share a kernel.
 struct Loops {
   std::vector<Index> outer;
-  std::vector<Index> inner;  // of a reduction
+  std::vector<Index> inner;  // of a reduction or a scan
   std::vector<Index> all() const {
     std::vector<Index> both = outer;
     both.insert(both.end(), inner.begin(), inner.end());
@@ -124,7 +124,9 @@ class Fuser {
     OperationId id;
     Loops loops;
     BufferId output;
+    std::vector<Index> position;  // of an element of the output
     bool reduction = false;
+    bool scan = false;
     bool product = false;  // a kernel of its own kind: a matrix product or an attention
     int nodes = 0;
     std::vector<Access> accesses;
@@ -135,24 +137,20 @@ class Fuser {
     const Operation& operation = program_.operations()[id];
     if (std::holds_alternative<Pointwise>(operation.v) ||
         std::holds_alternative<Reduction>(operation.v) ||
+        std::holds_alternative<Scan>(operation.v) ||
         std::holds_alternative<Attention>(operation.v)) {
       Candidate c = candidate(id);
       c.producers = producers_of(operation);
       place(std::move(c));
     } else if (std::holds_alternative<ExternKernel>(operation.v)) {
       place_alone(id, FusionGroup::Kind::kExtern, {}, {});
-    } else if (const auto* op = std::get_if<Scan>(&operation.v)) {
-      std::vector<Index> outer = op->loops.variables;
-      const Index axis = outer[op->axis];
-      outer.erase(outer.begin() + op->axis);
-      place_alone(id, FusionGroup::Kind::kScan, outer, {axis});
     } else {
       place_alone(id, FusionGroup::Kind::kScatter, std::get<Scatter>(operation.v).loops.variables,
                   {});
     }
   }
 
-  // Of a pointwise operation, a reduction or an attention; without its producers.
+  // Of a pointwise operation, a reduction, a scan or an attention; without its producers.
   Candidate candidate(OperationId id) const {
     const Operation& operation = program_.operations()[id];
     Candidate c;
@@ -167,12 +165,19 @@ class Fuser {
       c.output = attention->output;
       c.reduction = true;
       c.product = true;
+    } else if (const auto* scan = std::get_if<Scan>(&operation.v)) {
+      c.loops = {scan->loops.variables, {scan->loops.variables[scan->axis]}};
+      c.loops.outer.erase(c.loops.outer.begin() + scan->axis);
+      c.output = scan->output;
+      c.scan = true;
     } else {
       const auto& reduction = std::get<Reduction>(operation.v);
       c.loops = {reduction.loops.variables, reduction.reduction.variables};
       c.output = reduction.output;
       c.reduction = true;
     }
+    const auto* scan = std::get_if<Scan>(&operation.v);
+    c.position = scan != nullptr ? scan->loops.variables : c.loops.outer;
     visit_postorder(values, [&](Expr e) {
       if (e.op() == ExprOp::kLoad) {
         c.accesses.push_back(
@@ -208,7 +213,7 @@ class Fuser {
   }
 
   void place(Candidate c) {
-    if (options_.fuse) {
+    if (options_.fuse && !c.scan) {
       std::vector<GroupId> near = c.producers;
       std::sort(near.begin(), near.end(), [&](GroupId a, GroupId b) {
         return std::pair(result_.groups[a].level, a) > std::pair(result_.groups[b].level, b);
@@ -233,8 +238,8 @@ class Fuser {
         if (try_join(group, c, &reason)) return;
       }
     }
-    const GroupId group =
-        new_group(FusionGroup::Kind::kLoops, c.loops.outer, c.loops.inner, c.producers);
+    const auto kind = c.scan ? FusionGroup::Kind::kScan : FusionGroup::Kind::kLoops;
+    const GroupId group = new_group(kind, c.loops.outer, c.loops.inner, c.producers);
     states_[group].is_product = c.product;
     add_member(group, c, own_variables(c));
   }
@@ -298,7 +303,11 @@ class Fuser {
   bool try_join(GroupId group, const Candidate& c, std::string* reason) {
     reason->clear();
     const FusionGroup& g = result_.groups[group];
-    if (g.kind != FusionGroup::Kind::kLoops) return false;
+    if (!has_loops(g) || c.scan) return false;
+    if (g.kind == FusionGroup::Kind::kScan && !is_behind(group, c)) {
+      *reason = "beside a running value there is only what is computed of each";
+      return false;
+    }
     if (c.product || (states_[group].is_product && !is_behind_product(group, c))) return false;
     if (g.members.size() >= kMaxMembers ||
         states_[group].nodes + c.nodes > options_.max_kernel_nodes) {
@@ -329,11 +338,20 @@ class Fuser {
     return true;
   }
 
+  static bool has_loops(const FusionGroup& g) {
+    return g.kind == FusionGroup::Kind::kLoops || g.kind == FusionGroup::Kind::kScan;
+  }
+
   // Reads elements of the product, or what others made of them, once for each element.
   bool is_behind_product(GroupId group, const Candidate& c) const {
     const std::vector<Index>& loops = result_.groups[group].outer;
-    return !c.reduction && c.loops.outer.size() >= 1 &&
-           count_of(c.loops.outer) == count_of(loops) &&
+    return c.loops.outer.size() >= 1 && count_of(c.loops.outer) == count_of(loops) &&
+           is_behind(group, c);
+  }
+
+  // Computes each of its elements of what the group does.
+  bool is_behind(GroupId group, const Candidate& c) const {
+    return !c.reduction &&
            std::any_of(c.accesses.begin(), c.accesses.end(), [&](const Access& access) {
              return states_[group].written.contains(access.buffer);
            });
@@ -602,7 +620,7 @@ class Fuser {
       if (access.runtime || (!added && found->second != position))
         state.scattered_reads.insert(access.buffer);
     }
-    std::vector<Index> position = rewrite_all(substitution, c.loops.outer);
+    std::vector<Index> position = rewrite_all(substitution, c.position);
     const bool inner = c.reduction || std::any_of(position.begin(), position.end(), [&](Index p) {
                          return depends_on_any(p, g.inner);
                        });
@@ -650,7 +668,7 @@ class Fuser {
   }
 
   bool merge(GroupId group, GroupId into) {
-    if (result_.groups[into].kind != FusionGroup::Kind::kLoops) return false;
+    if (!has_loops(result_.groups[into])) return false;
     const FusionGroup old_group = result_.groups[into];
     const GroupState old_state = states_[into];
     const std::vector<GroupMember> members = result_.groups[group].members;

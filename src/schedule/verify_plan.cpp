@@ -19,8 +19,8 @@
 // Steps
 //   S6   Every kernel is in one step, and every step is a kernel, several that run at once, or a
 //        library op. Of kernels that run at once none writes what another one reads or writes.
-//   S7   A buffer is in memory when a step reads it: an input, a constant, or written by a step
-//        before.
+//   S7   A buffer is in memory when a step reads it: an input, a constant, written by a step
+//        before, or without elements.
 //   S8   A buffer that a step reads or writes has a storage of the kind that fits it; an output of
 //        the program is written unless it has no elements.
 // Memory
@@ -246,8 +246,9 @@ class Verifier {
       }
       for (BufferId id : reads) {
         const BufferKind kind = program_.buffer(id).kind;
-        require(kind == BufferKind::kInput || kind == BufferKind::kConstant || written[id.value], 7,
-                name(id) + " is read before it is written");
+        require(kind == BufferKind::kInput || kind == BufferKind::kConstant || written[id.value] ||
+                    storage_elements(program_, program_.buffer(id)).is_constant(0),
+                7, name(id) + " is read before it is written");
         touch(id, step);
       }
       for (BufferId id : writes) {

@@ -1,7 +1,8 @@
 // The invariants of fusion groups.
 //
 //   G1   Every operation that is to be done is a member of one group, and members are no others. A
-//        group that is not of loops alone has one member.
+//        group of a scatter or a library op has one member; that of a scan begins with it, and the
+//        others are computed of each running value.
 //   G2   `group_of_buffer` names the group that writes the buffer last.
 //   G3   The group whose value a member reads, where it is another one, is a predecessor, and every
 //        predecessor lies on a lower level.
@@ -46,13 +47,21 @@ class Verifier {
     for (uint32_t i = 0; i < groups_.size(); ++i) {
       const GroupId g(i);
       const size_t count = groups_[g].members.size();
-      require(groups_[g].kind == FusionGroup::Kind::kLoops ? count > 0 : count == 1, 1, g,
-              std::to_string(count) + " members");
+      const FusionGroup::Kind kind = groups_[g].kind;
+      const bool many = kind == FusionGroup::Kind::kLoops || kind == FusionGroup::Kind::kScan;
+      require(many ? count > 0 : count == 1, 1, g, std::to_string(count) + " members");
       for (const GroupMember& member : groups_[g].members) {
         const std::string operation = "operation " + std::to_string(member.operation.value);
         require(to_be_done[member.operation.value], 1, g, operation + " is not to be done");
         require(!group_of_[member.operation].valid(), 1, g, operation + " is in another group");
         group_of_[member.operation] = g;
+        const Operation& v = program_.operations()[member.operation];
+        const bool first = &member == &groups_[g].members.front();
+        if (kind == FusionGroup::Kind::kScan) {
+          require(
+              first ? std::holds_alternative<Scan>(v.v) : std::holds_alternative<Pointwise>(v.v), 1,
+              g, operation + " has no place beside a running value");
+        }
       }
     }
     for (OperationId id : state_.operations) {

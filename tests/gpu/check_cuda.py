@@ -653,6 +653,7 @@ def recorded(function):
 
 
 def num_recordings():
+    gc.collect()
     return sum(graph.num_recordings for graph in gc.get_objects() if type(graph) is litz._core.CompiledGraph)
 
 
@@ -695,6 +696,89 @@ def recordings_are_replayed():
     assert not launches, f"launched: {launches}"
     assert num_recordings() == before
     expect_equal(result, torch.softmax(x @ w, -1) @ w.t() + x.sum(), rtol=1e-3, atol=1e-3)
+
+
+def deep_net(depth, width):
+    layers = [module for _ in range(depth) for module in (torch.nn.Linear(width, width), torch.nn.LayerNorm(width))]
+    return torch.nn.Sequential(*layers).cuda()
+
+
+def called(compiled, *inputs, times=8):
+    """The result of the last of some calls, between which the device catches up."""
+    for _ in range(times):
+        result = compiled(*inputs)
+        torch.cuda.synchronize()
+    return result
+
+
+@check
+def recordings_unasked():
+    """Of many small launches, in inference; results are tensors like any others and may be kept."""
+    net = deep_net(24, 64)
+    compiled = compile(net)
+    with torch.no_grad():
+        called(compiled, randn(8, 64))
+        assert num_recordings() == 1, f"{num_recordings()} recordings"
+        inputs = [randn(8, 64) for _ in range(12)]
+        results = [compiled(x) for x in inputs]
+        assert num_recordings() == 1, f"{num_recordings()} recordings of calls whose results are kept"
+        for x, result in zip(inputs, results, strict=True):
+            expect_equal(result, net(x), rtol=1e-3, atol=1e-4)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]) as profile:
+            compiled(inputs[0])
+            torch.cuda.synchronize()
+        launches = [e.key for e in profile.key_averages() if "LaunchKernel" in e.key]
+        assert not launches, f"launched: {launches}"
+        for parameter in net.parameters():
+            parameter.mul_(1.1)
+        expect_equal(compiled(inputs[0]), net(inputs[0]), rtol=1e-3, atol=1e-4)
+    expect_compiled()
+
+
+@check
+def no_recordings_unasked():
+    """Where the device is the clock, something else than inference runs, another thread lives, an op is not PyTorch's,
+    sizes change, or the option says so."""
+    x, large = randn(8, 64), randn(4096, 4096)
+    net = deep_net(24, 64)
+
+    def products(x):
+        for _ in range(20):
+            x = (x @ large).softmax(-1)
+        return x
+
+    @torch.library.custom_op("litz_check::counted", mutates_args=())
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    counted.register_fake(torch.empty_like)
+
+    def none(why):
+        assert num_recordings() == 0, f"{num_recordings()} recordings, {why}"
+
+    with torch.no_grad():
+        called(compile(products), large)
+        none("bound by the device")
+        called(compile(lambda x: net(counted(x))), x)
+        none("an op of others")
+        called(compile(net, auto_cuda_graphs=False), x)
+        none("forbidden")
+        compiled = torch.compile(net, backend="litz", dynamic=True)
+        for rows in (8, 9, 10, 8, 9, 10, 8, 9):
+            called(compiled, randn(rows, 64), times=2)
+        none("symbolic sizes")
+        waiting = threading.Event()
+        other = threading.Thread(target=waiting.wait)
+        other.start()
+        try:
+            called(compile(net), x)
+            none("another thread")
+        finally:
+            waiting.set()
+            other.join()
+    torch._dynamo.reset()
+    called(compile(net), x)
+    none("what is saved for gradients")
 
 
 @check

@@ -55,6 +55,7 @@ def run(function=softmax, **options):
         ({"options": {"jobs": -1}}, r"option jobs is -1, not 0 to 1024"),
         ({"options": {"fallback_ops": "aten::summ"}}, r"there is no op 'aten::summ'; ops of the graph are aten::"),
         ({"options": {"target": "avx3"}}, r"'avx3' is no CPU target; valid are native, baseline"),
+        ({"options": {"guard": "meassure"}}, r"there is no 'meassure'; there are off, measure"),
         ({"options": {"disable_passes": "fold"}}, r"there is no pass 'fold'; passes are .*remove_noops"),
         ({"mode": "fast"}, r"unknown mode 'fast'.*modes are 'default', 'max-autotune'"),
     ],

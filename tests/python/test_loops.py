@@ -75,6 +75,19 @@ def test_signs_of_zeros_between_bounds(dtype: torch.dtype) -> None:
     check(signs, torch.tensor([-0.0, 0.0] * 17, dtype=dtype))
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(5, 37, 40), (1, 3, 130), (64, 2, 1)])
+def test_what_is_computed_of_running_values(shape, dim):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+
+    def chain(x):
+        c = (x * 2 + 1).cumsum(dim)
+        values, indices = x.cummax(dim)
+        return (c * 0.5).relu() + x, c.sum(dim), c.flip(dim), values.exp(), indices + 1, x.gather(dim, indices)
+
+    check(chain, x)
+
+
 @pytest.mark.parametrize("scan", [torch.cumsum, torch.cumprod])
 def test_scan_over_flattened_columns(scan: Callable[..., Tensor]) -> None:
     """The scan's loop is split in two, which may not change places for the sake of the addresses."""

@@ -64,6 +64,26 @@ CALLS = [
         {"direct"},
     ),
     (
+        "aten::convolution_backward",
+        [floats(2, 4, 4, 4), floats(2, 3, 8, 8), floats(4, 3, 3, 3)],
+        [A, B, C, [4], [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]],
+        3,
+        lambda g, x, w: torch.ops.aten.convolution_backward(
+            g, x, w, [4], [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]
+        ),
+        {"direct"},
+    ),
+    (
+        "aten::convolution_backward",
+        [floats(2, 4, 8), floats(2, 4, 8), floats(4, 2, 3)],
+        [A, B, C, None, [1], [1], [1], False, [0], 2, [False, True, False]],
+        3,
+        lambda g, x, w: torch.ops.aten.convolution_backward(
+            g, x, w, None, [1], [1], [1], False, [0], 2, [False, True, False]
+        ),
+        {"direct"},
+    ),
+    (
         "aten::_scaled_dot_product_flash_attention_for_cpu",
         [floats(1, 2, 4, 8), floats(1, 2, 4, 8), floats(1, 2, 4, 8)],
         [A, B, C, 0.0, True, None, 0.25],

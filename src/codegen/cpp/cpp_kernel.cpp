@@ -505,7 +505,9 @@ class KernelPrinter {
       for (Accumulator& a : accumulators_) {
         if (!in_stage(a, stage)) continue;
         const std::string updated = a.accumulate_in_array(body_, "v - from");
-        if (a.reduction().running) body_.define_reduced(a.number(), updated, true);
+        if (!a.reduction().running) continue;
+        body_.define_reduced(a.number(), updated, true);
+        body_.set_accumulator_array(a.number(), a.total_name(""), plan_.loop, "from");
       }
       body_.store_inner(stage);
     });

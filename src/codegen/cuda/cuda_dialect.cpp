@@ -328,7 +328,7 @@ SimtWords cuda_words() {
   words.barrier = "__syncthreads();";
   words.aligned = "LITZ_ALIGNED(POINTER);";
   words.unroll = "_Pragma(\"unroll\") ";
-  words.unroll_some = "_Pragma(\"unroll 4\") ";
+  words.unroll_some = "_Pragma(\"unroll COUNT\") ";
   words.shuffle = "litz_shuffle";
   words.combines_kernels = true;
   return words;

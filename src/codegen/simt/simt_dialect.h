@@ -22,7 +22,7 @@ struct SimtWords {
   // A statement: POINTER is a multiple of kDeviceAlignment. Empty: pointers may be anything.
   std::string aligned;
   std::string unroll;       // in front of a loop that is to be unrolled whole
-  std::string unroll_some;  // ... a few times
+  std::string unroll_some;  // ... COUNT times
   // A function of a value and a distance: the value of the thread whose number in the warp is this
   // one's xor the distance. Empty: threads exchange values in local memory alone.
   std::string shuffle;

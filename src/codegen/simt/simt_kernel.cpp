@@ -663,7 +663,7 @@ class KernelPrinter {
     body_.out().line(position_ + " v = " + from + "member * " + lanes + ";");
     open_vector(loop, "v", "");
     print_element(stage);
-    body_.pop_scope(words_.unroll_some + "for (; v + " + lanes + " <= " + length +
+    body_.pop_scope(unroll_some(stage) + "for (; v + " + lanes + " <= " + length +
                     "; v += " + text(static_cast<int64_t>(plan_.group) * plan_.lanes) + ")");
     const Index e = extent(loop);
     if (plan_.lanes > 1 && !(e.is_constant() && e.constant() % plan_.lanes == 0)) {
@@ -672,6 +672,14 @@ class KernelPrinter {
       body_.pop_scope("if (v < " + length + ")");
     }
     body_.pop_scope(std::string(CppBody::kBlock));
+  }
+
+  // So many iterations that enough of their loads are on the way at once.
+  std::string unroll_some(uint32_t stage) {
+    const KernelAnalysis::Work work =
+        analysis_.work(analysis_.stage_roots(stage), analysis_.inner_mask());
+    const bool is_small = work.bytes * plan_.lanes <= 4 && work.operations <= kFewOperations;
+    return replace_all(words_.unroll_some, "COUNT", is_small ? "8" : "4");
   }
 
   void open_vector(size_t loop, const std::string& name, const std::string& valid) {
@@ -697,7 +705,7 @@ class KernelPrinter {
     print_element(stage);
     body_.pop_scope("");
     unbind(around);
-    body_.pop_scope(words_.unroll_some + "for (" + position_ + " u = " + from + "member; u < " +
+    body_.pop_scope(unroll_some(stage) + "for (" + position_ + " u = " + from + "member; u < " +
                     total + "; u += " + text(plan_.group) + ")");
     body_.pop_scope(std::string(CppBody::kBlock));
   }
@@ -941,6 +949,7 @@ class KernelPrinter {
   static constexpr int kFewParts = 32;
   static constexpr int kFinishColumns = 32;
   static constexpr size_t kLoadsAhead = 4;
+  static constexpr int kFewOperations = 8;
   int finish_threads_;    // of blocks that combine partial results
   std::string position_;  // the type of positions
   std::vector<size_t> outer_;
