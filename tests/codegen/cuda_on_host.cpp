@@ -1,6 +1,6 @@
 #include "cuda_on_host.h"
 
-#include "codegen/cpp/cpp_text.h"
+#include <regex>
 
 namespace litz::testing {
 namespace {
@@ -159,10 +159,8 @@ std::string arguments_text(const SimtProgram::Kernel& kernel) {
 }  // namespace
 
 CudaOnHost::CudaOnHost(const SimtProgram& program) : program_(program) {
-  std::string text = program.text();
-  for (const char* unroll : {"_Pragma(\"unroll\") ", "_Pragma(\"unroll 4\") "})
-    text = replace_all(text, unroll, "");
-  text = kDevice + text;
+  std::string text =
+      kDevice + std::regex_replace(program.text(), std::regex("_Pragma\\(.*?\\) "), "");
   for (const SimtFunction& function : functions_of(program))
     text += "extern \"C\" void run_" + function.name + "(char** p) { (void)p; " + function.name +
             "(" + arguments_text(program.kernels[function.kernel]) + "); }\n";

@@ -23,8 +23,12 @@ def test_triton_is_the_dialect_where_it_can_be_imported(with_cuda):
     assert [kernel["name"] for kernel in result.info["kernels"]] == ["litz_mul_softmax_k0"]
 
 
-def test_tuning_needs_the_device_and_its_absence_costs_nothing_else(with_cuda, tmp_path):
-    result, _ = compile_for_device(softmax, "cuda:0", autotune=True, trace=str(tmp_path))
+@pytest.mark.parametrize("dialect", ["triton", "cuda"])
+def test_tuning_needs_the_device_and_its_absence_costs_nothing_else(with_cuda, tmp_path, dialect):
+    result, _ = compile_for_device(
+        softmax, "cuda:0", autotune=True, gpu_dialect=dialect, trace=str(tmp_path)
+    )
+    assert result.info["dialect"] == dialect
     assert [kernel["name"] for kernel in result.info["kernels"]] == ["litz_mul_softmax_k0"]
     assert "tune" in result.info["timings"]
     if torch.cuda.is_available():
