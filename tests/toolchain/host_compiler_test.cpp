@@ -100,11 +100,12 @@ TEST_P(RealCompilerTest, BuildsALibraryThatLoadsAndRuns) {
 TEST_P(RealCompilerTest, ProfilersSeeTheNamesOfFunctions) {
   Result<HostCompiler> compiler = find(GetParam());
   ASSERT_TRUE(compiler) << compiler.reason();
-  BuildResult result = compiler->build(job(
-      {{"unit.cpp", "__attribute__((noinline)) static float litz_relu_k0(float x) {\n"
-                    "  return x < 0 ? 0 : x;\n}\n"
-                    "extern \"C\" __attribute__((visibility(\"default\"))) float add(float a, "
-                    "float b) {\n  return litz_relu_k0(a) + litz_relu_k0(b);\n}\n"}}));
+  BuildResult result = compiler->build(
+      job({{"unit.cpp",
+            "__attribute__((noinline)) static float litz_relu_k0(float x) {\n"
+            "  return x < 0 ? 0 : x;\n}\n"
+            "extern \"C\" __attribute__((visibility(\"default\"))) float add(float a, "
+            "float b) {\n  return litz_relu_k0(a) + litz_relu_k0(b);\n}\n"}}));
   ASSERT_TRUE(result.ok()) << result.log;
   EXPECT_EQ(call_add(path("out.so")), 5.0f);
   std::ifstream file(path("out.so"), std::ios::binary);
