@@ -104,6 +104,7 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
         dialect == KernelDialect::kTriton ? triton_column_sums() : simt_column_sums();
   }
   schedule.matrix_products = product_kernels(options, dialect, device) != ProductKernels::kOff;
+  schedule.converts_factors = dialect == KernelDialect::kTriton;
   return schedule;
 }
 

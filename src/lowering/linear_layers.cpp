@@ -32,11 +32,6 @@ bool is_one(const Argument& scalar) {
   return scalar == Argument(int64_t{1}) || scalar == Argument(1.0);
 }
 
-bool is_view(const OpSchema& schema) {
-  if (schema.name == "aten::_unsafe_view") return true;
-  return !schema.mutates() && !schema.returns.empty() && !schema.returns[0].alias_set.empty();
-}
-
 bool is_relu(const Node& node) { return node.schema->full_name() == "aten::relu"; }
 
 bool is_tanh_gelu(const Node& node) {
@@ -61,6 +56,11 @@ bool is_of_vector(const TensorValue& left, const TensorValue& right) {
 }
 
 }  // namespace
+
+bool is_view(const OpSchema& schema) {
+  if (schema.name == "aten::_unsafe_view") return true;
+  return !schema.mutates() && !schema.returns.empty() && !schema.returns[0].alias_set.empty();
+}
 
 bool LoweringContext::lower_product(NodeId id) {
   const Node& node = graph_.node(id);

@@ -96,6 +96,7 @@ class LoweringContext {
   bool compute_product(NodeId id, bool by_model);
   bool can_be_kernel(const TensorValue& left, const TensorValue& right) const;
   bool pays_as_kernel(Value value, const TensorValue& left, const TensorValue& right) const;
+  bool is_of_bytes(Value value) const;
   ProductNote describe_product(NodeId id, const TensorValue& left, const TensorValue& right) const;
   // The calls that alone read the value, each the one before.
   std::vector<NodeId> elementwise_readers(Value value) const;
@@ -135,6 +136,9 @@ class LoweringContext {
   std::string origin_;
   std::string op_;  // of the node: "aten::relu"
 };
+
+// Whether the result is memory of an argument.
+bool is_view(const OpSchema& schema);
 
 // For the library family: makes the call an ExternKernel on purpose, without a reason to report.
 std::optional<Unsupported> lower_to_library(OpCall& call);

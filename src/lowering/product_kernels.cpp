@@ -4,7 +4,9 @@
 // itself cuBLAS is about as fast or faster. The model takes a kernel where what reads the product
 // is a kernel of elements and few factors are summed up: then writing and reading the product is
 // much of the time. On an H200 that is 1.1 to 1.3 times as fast with 768 factors, and cuBLAS alone
-// is faster with 3072, or where what reads it computes much. Of others a measurement may decide
+// is faster with 3072, or where what reads it computes much. It takes a kernel for few rows, too,
+// where a factor is made of integers of 8 bits: those are what takes time to read, and the library
+// would read them as half floats, written before. Of others a measurement may decide
 // (driver/choose_products.h).
 #include <algorithm>
 #include <array>
@@ -19,6 +21,7 @@ constexpr int64_t kLeastExtent = 16;         // of a tile's columns and factors
 constexpr int64_t kMostFactors = 1024;       // of a product that the model takes
 constexpr int64_t kLeastElements = 1 << 20;  // that it has
 constexpr size_t kMostReaders = 16;          // that a key names
+constexpr int64_t kFewRows = 128;            // of a product with a factor of integers
 
 bool is_whole(Index elements) {
   return elements.is_constant() && elements.constant() % kVector == 0;
@@ -123,8 +126,31 @@ bool LoweringContext::can_be_kernel(const TensorValue& left, const TensorValue& 
          right.sizes[rank - 1].constant() >= kLeastExtent;
 }
 
+// Views of a tensor that was converted from integers of 8 bits.
+bool LoweringContext::is_of_bytes(Value value) const {
+  while (true) {
+    const Node& node = graph_.node(value.node);
+    if (node.kind != NodeKind::kCall || node.arguments.empty()) return false;
+    const std::string& name = node.schema->name;
+    const bool converts = name == "aten::_to_copy" || name == "prims::convert_element_type";
+    if (!converts && !is_view(*node.schema)) return false;
+    const auto* source = std::get_if<Value>(&node.arguments[0].v);
+    if (source == nullptr || !graph_.meta(*source).is_tensor()) return false;
+    const DType dtype = graph_.tensor(*source).dtype;
+    if (converts) return dtype == DType::kInt8 || dtype == DType::kUInt8;
+    value = *source;
+  }
+}
+
 bool LoweringContext::pays_as_kernel(Value value, const TensorValue& left,
                                      const TensorValue& right) const {
+  const Node& node = graph_.node(value.node);
+  for (const char* factor : {"self", "mat1", "mat2"}) {
+    const int position = node.schema->find(factor);
+    if (left.rank() == 2 && left.sizes[0].constant() <= kFewRows && position >= 0 &&
+        is_of_bytes(std::get<Value>(node.arguments[static_cast<size_t>(position)].v)))
+      return true;
+  }
   if (left.rank() != 2 || !has_aligned_rows(left, 1)) return false;
   const int64_t factors = left.sizes[1].constant();
   const int64_t columns = right.sizes[1].constant();

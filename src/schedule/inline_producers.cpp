@@ -236,17 +236,19 @@ class Inliner {
     }
   }
 
-  // A factor of a matrix product that is a copy is loaded from where it was copied, if tiles of it
-  // can be loaded there, too. Whether it was so.
+  // A factor of a matrix product that is a copy, or of integers of 8 bits, is loaded from where it
+  // comes from, if tiles of it can be loaded there, too. Whether it was so.
   bool rewrite_factor(OperationId id, size_t side) {
     Operation& operation = program_.operations()[id];
     auto& op = std::get<Reduction>(operation.v);
     if (op.value.operand(side).op() != ExprOp::kCast) return false;
     const Expr load = op.value.operand(side).operand(0);
+    if (load.op() != ExprOp::kLoad) return false;
     const auto found = producers_.find(load.buffer().value);
     if (found == producers_.end() || crosses_mutation(found->second, id)) return false;
     const Producer& producer = found->second;
-    const Expr copied = std::get<Pointwise>(program_.operations()[producer.id].v).value;
+    Expr copied = std::get<Pointwise>(program_.operations()[producer.id].v).value;
+    if (options_.converts_factors && copied.op() == ExprOp::kCast) copied = copied.operand(0);
     if (copied.op() != ExprOp::kLoad || !copied.operands().empty() ||
         overwritten_at_.contains(copied.buffer().value))
       return false;
@@ -255,6 +257,7 @@ class Inliner {
     const Expr before = op.value;
     op.value = exprs.binary(ExprOp::kMul, side == 0 ? source : before.operand(0),
                             side == 1 ? source : before.operand(1));
+    // Of what is no product any more, too.
     if (!has_tiles(program_, operation)) {
       op.value = before;
       return false;

@@ -2,23 +2,34 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "schedule/match_loops.h"
 
 namespace litz {
 namespace {
 
-constexpr int64_t kVector = 8;         // half floats of 16 bytes
+constexpr int64_t kVectorBytes = 16;
 constexpr size_t kMostBatchLoops = 3;  // of a descriptor, which has five dimensions
 
-// A float32, or a half float as one: the load of it.
-std::optional<Expr> widened_load(Expr e) {
+// Half floats have them without rounding.
+bool is_of_bytes(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
+
+// The load of a float32, or of a half float or an integer of 8 bits as one.
+std::optional<Expr> factor(Expr e) {
   if (e.dtype() != DType::kFloat32) return std::nullopt;
   const bool widens = e.op() == ExprOp::kCast;
   const Expr load = widens ? e.operands()[0] : e;
-  if (load.op() != ExprOp::kLoad || (widens && !is_half(load.dtype())) || !load.operands().empty())
-    return std::nullopt;
+  if (load.op() != ExprOp::kLoad || !load.operands().empty()) return std::nullopt;
+  if (widens && !is_half(load.dtype()) && !is_of_bytes(load.dtype())) return std::nullopt;
   return load;
+}
+
+// What loads of these are multiplied as.
+std::optional<DType> common_dtype(DType a, DType b) {
+  if (is_of_bytes(a)) std::swap(a, b);
+  if (is_of_bytes(a) || (a != b && !(is_half(a) && is_of_bytes(b)))) return std::nullopt;
+  return a;
 }
 
 bool varies_along(Expr load, Index variable) {
@@ -29,17 +40,19 @@ bool varies_along(Expr load, Index variable) {
 std::optional<MatrixProduct> product_of(Expr value, Index m, Index n, Index k) {
   if (value.op() != ExprOp::kMul || !m.is_symbol() || !n.is_symbol() || !k.is_symbol())
     return std::nullopt;
-  const std::optional<Expr> a = widened_load(value.operands()[0]);
-  const std::optional<Expr> b = widened_load(value.operands()[1]);
-  if (!a || !b || a->dtype() != b->dtype()) return std::nullopt;
+  const std::optional<Expr> a = factor(value.operands()[0]);
+  const std::optional<Expr> b = factor(value.operands()[1]);
+  if (!a || !b) return std::nullopt;
+  const std::optional<DType> dtype = common_dtype(a->dtype(), b->dtype());
+  if (!dtype) return std::nullopt;
   const auto is_left = [&](Expr load) {
     return varies_along(load, m) && varies_along(load, k) && !varies_along(load, n);
   };
   const auto is_right = [&](Expr load) {
     return varies_along(load, n) && varies_along(load, k) && !varies_along(load, m);
   };
-  if (is_left(*a) && is_right(*b)) return MatrixProduct{*a, *b};
-  if (is_left(*b) && is_right(*a)) return MatrixProduct{*b, *a};
+  if (is_left(*a) && is_right(*b)) return MatrixProduct{*a, *b, *dtype};
+  if (is_left(*b) && is_right(*a)) return MatrixProduct{*b, *a, *dtype};
   return std::nullopt;
 }
 
@@ -93,9 +106,10 @@ std::optional<OperandLayout> operand_layout(Index at, std::span<const Index> bat
   return layout;
 }
 
-bool has_tiles(const OperandLayout& layout) {
-  const auto is_whole = [](int64_t elements) { return elements > 0 && elements % kVector == 0; };
-  return layout.batches.size() <= kMostBatchLoops && layout.offset % kVector == 0 &&
+bool has_tiles(const OperandLayout& layout, int64_t size) {
+  const int64_t vector = kVectorBytes / size;
+  const auto is_whole = [&](int64_t elements) { return elements > 0 && elements % vector == 0; };
+  return layout.batches.size() <= kMostBatchLoops && layout.offset % vector == 0 &&
          std::all_of(layout.batches.begin(), layout.batches.end(),
                      [&](const OperandLayout::Batch& batch) { return is_whole(batch.stride); }) &&
          (layout.k_stride == 1 ? is_whole(layout.outer_stride)
@@ -133,7 +147,8 @@ bool has_tiles(const Program& program, const Operation& operation) {
     const std::optional<OperandLayout> layout =
         operand_layout(sides[side], std::span(variables).first(batches), variables[batches + side],
                        variables.back());
-    if (!layout || !has_tiles(*layout)) return false;
+    const DType dtype = (side == 0 ? product->left : product->right).dtype();
+    if (!layout || !has_tiles(*layout, size_of(dtype))) return false;
   }
   return true;
 }

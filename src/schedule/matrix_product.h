@@ -4,7 +4,8 @@
 //
 // Where the dialect has a kernel for them (codegen/triton/triton_product.h,
 // codegen/cpp/cpp_product.h), the scheduler keeps a product as it is: nothing is computed inside
-// its loops, and what reads its elements may join its kernel behind them.
+// its loops, but that integers of 8 bits become half floats, and what reads its elements may join
+// its kernel behind them.
 #pragma once
 
 #include <optional>
@@ -16,8 +17,9 @@
 namespace litz {
 
 struct MatrixProduct {
-  Expr left;   // the load of a: varies along the last outer loop but one and the inner one
-  Expr right;  // the load of b: varies along the last outer loop and the inner one
+  Expr left;    // the load of a: varies along the last outer loop but one and the inner one
+  Expr right;   // the load of b: varies along the last outer loop and the inner one
+  DType dtype;  // that both are multiplied as; either may be loaded as an integer of 8 bits
 };
 
 // Nothing where the operation or kernel is no such product. Outer loops before the last two are of
@@ -44,8 +46,8 @@ std::optional<OperandLayout> operand_layout(Index at, std::span<const Index> bat
                                             Index k);
 
 // Whether hardware loads tiles of it: rows, columns or matrices at multiples of 16 bytes, in no
-// more than five dimensions.
-bool has_tiles(const OperandLayout& layout);
+// more than five dimensions. `size` are an element's bytes.
+bool has_tiles(const OperandLayout& layout, int64_t size);
 
 // The same of both operands of a product, in the loops that its kernel would have; false of other
 // operations.

@@ -42,6 +42,8 @@ struct ScheduleOptions {
   bool sums_of_deviations = false;
   // Matrix products that are reductions are kernels of their own kind (schedule/matrix_product.h).
   bool matrix_products = false;
+  // ... and make half floats of integers of 8 bits on the way.
+  bool converts_factors = false;
   // Kernels of rows that sum up columns as well, where the dialect has them.
   ColumnSumLimits column_sums;
   // Independent kernels of no more iterations each may run at once; 0: no kernels do.

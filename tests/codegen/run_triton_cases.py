@@ -292,6 +292,28 @@ LARGE = {
 }""",
         lambda q, k: ((q.double().transpose(1, 2) @ k.double().permute(0, 2, 3, 1)).to(q.dtype).view(6, 40, 48),),
     ),
+    "product by bytes": (
+        """graph(%x: bf16[20, 512] device(cuda:0), %w: i8[144, 512] device(cuda:0), %s: bf16[144] device(cuda:0)) {
+  %h: bf16[144, 512] device(cuda:0) = aten::_to_copy(%w, bf16)
+  %t: bf16[512, 144]{1, 512} device(cuda:0) = aten::t(%h)
+  %y: bf16[20, 144] device(cuda:0) = aten::mm(%x, %t)
+  %z: bf16[20, 144] device(cuda:0) = aten::mul.Tensor(%y, %s)
+  return (%z)
+}""",
+        lambda x, w, s: ((x.double() @ w.double().t()).to(x.dtype) * s,),
+        # Sums of integers are exact.
+        lambda x, w, s: [x.copy_((x * 2).round()), w.random_(-128, 128)],
+    ),
+    "product of bytes": (
+        """graph(%x: u8[3, 32, 80] device(cuda:0), %w: f16[3, 80, 48] device(cuda:0)) {
+  %h: f16[3, 32, 80] device(cuda:0) = aten::_to_copy(%x, f16)
+  %y: f16[3, 32, 48] device(cuda:0) = aten::bmm(%h, %w)
+  %z: f16[3, 32, 48] device(cuda:0) = aten::relu(%y)
+  return (%z)
+}""",
+        lambda x, w: ((x.double() @ w.double()).to(w.dtype).relu(),),
+        lambda x, w: [x.random_(0, 256), w.copy_((w * 2).round())],
+    ),
     "product of many factors": (
         """graph(%x: f16[4096, 48] device(cuda:0), %w: f16[4096, 80] device(cuda:0), %b: f16[80] device(cuda:0)) {
   %t: f16[48, 4096]{1, 48} device(cuda:0) = aten::t(%x)
@@ -450,7 +472,7 @@ def rows_and_columns(x):
 
 # Of these every one has kernels that sum up columns on the way through the rows.
 # How many launches these take.
-LAUNCHES = {"products of copies": 1, "kernels of one launch": 3, "optimizer": 1}
+LAUNCHES = {"products of copies": 1, "product by bytes": 1, "product of bytes": 1, "kernels of one launch": 3, "optimizer": 1}
 SUMS_COLUMNS = [name for name in LARGE if "gradients" in name or "columns come" in name]
 
 

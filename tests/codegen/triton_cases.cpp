@@ -131,6 +131,7 @@ Json describe(const Case& test) {
   const LoweringResult lowered = lower_graph(parse_graph(test.graph), lowering);
   ScheduleOptions options;
   options.matrix_products = true;
+  options.converts_factors = true;
   options.sums_of_deviations = true;
   options.column_sums = triton_column_sums();
   options.combined_iterations = int64_t{1} << 20;

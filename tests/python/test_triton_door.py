@@ -137,6 +137,22 @@ def test_all_products_can_be_kernels(with_cuda, function, sizes, kernels):
     assert len(result.info["library_calls"]) == 1
 
 
+def linear_of_bytes(x):
+    w = torch.ones(1024, 2048, dtype=torch.int8, device=x.device)
+    scales = torch.ones(1024, dtype=x.dtype, device=x.device)
+    return torch.nn.functional.linear(x, w.to(x.dtype)) * scales
+
+
+@pytest.mark.parametrize("rows, library_calls", [(8, 0), (4096, 1)])
+def test_bytes_become_half_floats_in_the_kernel_of_few_rows(with_cuda, rows, library_calls):
+    """The library would read half floats that a kernel has written."""
+    result, _ = compile_for_device(
+        linear_of_bytes, "cuda:0", sizes=(rows, 2048), dtype=torch.bfloat16, verify=True
+    )
+    assert (result.warnings, result.info["dialect"]) == ((), "triton")
+    assert len(result.info["library_calls"]) == library_calls
+
+
 def test_the_option_of_products_has_three_values(with_cuda):
     with pytest.raises(LitzUserError, match="there is no 'all'; there are auto, on, off"):
         compile_for_device(scaled_linear, "cuda:0", sizes=(4096, 256), dtype=torch.float16, matrix_products="all")

@@ -323,7 +323,9 @@ class ProductPrinter {
 
 std::optional<MatrixProduct> cpp_product(const Kernel& kernel) {
   const std::optional<MatrixProduct> product = matrix_product(kernel);
-  if (!product || product->left.dtype() != product->right.dtype()) return std::nullopt;
+  if (!product || product->left.dtype() != product->dtype ||
+      product->right.dtype() != product->dtype)
+    return std::nullopt;
   const auto is_sized = [](const KernelLoop& loop) {
     return loop.extent.is_constant() && loop.extent.constant() > 0;
   };

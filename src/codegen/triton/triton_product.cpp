@@ -37,7 +37,7 @@ std::optional<OperandLayout> layout_of(const Kernel& kernel, Expr load, size_t s
 bool is_printable(const Kernel& kernel, const std::vector<bool>& unaligned, Expr load,
                   size_t side) {
   const std::optional<OperandLayout> layout = layout_of(kernel, load, side);
-  return layout && has_tiles(*layout) && !unaligned[load.buffer().value];
+  return layout && has_tiles(*layout, size_of(load.dtype())) && !unaligned[load.buffer().value];
 }
 
 // Positions in the result are no more than offsets in what is stored.
@@ -188,9 +188,8 @@ class ProductPrinter {
   }
   static std::string batch(size_t loop) { return "batch" + text(static_cast<int64_t>(loop)); }
 
-  OperandLayout layout(size_t side) const {
-    return *layout_of(kernel_, side == 0 ? product_.left : product_.right, side);
-  }
+  Expr operand(size_t side) const { return side == 0 ? product_.left : product_.right; }
+  OperandLayout layout(size_t side) const { return *layout_of(kernel_, operand(side), side); }
 
   // Declares the descriptor of an operand.
   void describe(const std::string& name, size_t side) {
@@ -217,7 +216,7 @@ class ProductPrinter {
       add(factors_, m.k_stride, tile_.factors);
       add(outer, 1, outer_tile);
     }
-    std::string base = arguments_.pointer((side == 0 ? product_.left : product_.right).buffer());
+    std::string base = arguments_.pointer(operand(side).buffer());
     if (m.offset != 0) base += " + " + text(m.offset);
     out().line(name + " = tl.make_tensor_descriptor(" + base + ", " + list(sizes) + ", " +
                list(strides) + ", " + list(block) + ")");
@@ -238,6 +237,9 @@ class ProductPrinter {
       const std::string k = text(tile_.factors);
       block += ".reshape([" + (along_k ? outer + ", " + k : k + ", " + outer) + "])";
     }
+    // Triton's interpreter does not make bfloat16 of integers.
+    if (operand(side).dtype() != product_.dtype)
+      block += ".to(tl.float32).to(" + triton_type(product_.dtype) + ")";
     return along_k == (side == 0) ? block : block + ".T";
   }
 
@@ -319,7 +321,7 @@ class ProductPrinter {
 std::optional<MatrixProduct> product_kernel(const Kernel& kernel,
                                             const std::vector<bool>& unaligned) {
   const std::optional<MatrixProduct> product = matrix_product(kernel);
-  if (!product || !is_half(product->left.dtype())) return std::nullopt;
+  if (!product || !is_half(product->dtype)) return std::nullopt;
   int64_t tiles = 1;
   for (const KernelLoop& loop : kernel.outer) {
     if (!loop.extent.is_constant()) return std::nullopt;
