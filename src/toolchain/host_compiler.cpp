@@ -276,8 +276,7 @@ std::optional<Command> HostCompiler::direct_link_command(const SharedLibraryJob&
 Command HostCompiler::driver_link_command(const SharedLibraryJob& job,
                                           const std::string& work_dir) const {
   std::vector<std::string> argv = driver();
-  append(argv,
-         {"-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-z,noexecstack", "-o", kLibraryName});
+  append(argv, {"-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-z,noexecstack", "-o", kLibraryName});
   if (identity_.family == Family::kZig) {
     argv.push_back("-s");
   } else {
