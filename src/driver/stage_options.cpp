@@ -48,8 +48,10 @@ AttentionKernels attention_kernels(const Options& options) {
 
 PassOptions pass_options(const Options& options) {
   PassOptions passes;
-  passes.library_products =
-      product_kernels(options, KernelDialect::kCpp, {}) == ProductKernels::kOff;
+  const ProductKernels products = product_kernels(options, KernelDialect::kCpp, {});
+  passes.library_products = products == ProductKernels::kOff;
+  if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
+  if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
   const std::string& layouts = options.layout_optimization;
   if (layouts == "off") {
     passes.layout_optimization = LayoutOptimization::kOff;

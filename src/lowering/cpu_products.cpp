@@ -1,8 +1,11 @@
-// Matrix products on a CPU that are kernels instead of library calls (codegen/cpp/cpp_product.h).
+// Matrix products and convolutions on a CPU that are kernels instead of library calls
+// (codegen/cpp/cpp_product.h, codegen/cpp/cpp_window.h).
 #include <algorithm>
+#include <array>
 
 #include "lowering/lowering_context.h"
 #include "lowering/reduction_helpers.h"
+#include "lowering/window.h"
 
 namespace litz {
 namespace {
@@ -65,7 +68,144 @@ bool pays(const Extents& extents) {
          extents.batches * extents.rows * extents.columns * extents.factors >= kFewestMultiplyAdds;
 }
 
+// A list that has one entry for both dimensions, or one for each.
+std::optional<std::vector<int64_t>> of_image(const OpCall& call, std::string_view name) {
+  std::vector<int64_t> values;
+  for (Index value : call.index_list(name)) {
+    if (!value.is_constant()) return std::nullopt;
+    values.push_back(value.constant());
+  }
+  if (values.size() == 1) values.push_back(values[0]);
+  return values.size() == 2 ? std::optional(values) : std::nullopt;
+}
+
+bool is_sized(const TensorValue& value) {
+  return std::all_of(value.sizes.begin(), value.sizes.end(),
+                     [](Index size) { return size.is_constant() && size.constant() > 0; });
+}
+
+// Of images: height and width.
+struct Geometry {
+  std::vector<int64_t> stride;
+  std::vector<int64_t> padding;
+  std::vector<int64_t> dilation;
+
+  // Where a tap lies in the input.
+  Index at(size_t d, Index pixel, Index tap) const {
+    return pixel * stride[d] + tap * dilation[d] - padding[d];
+  }
+};
+
+// [image, row, pixel, channel] of a depthwise convolution.
+TensorValue sum_windows(OpCall& call, const TensorValue& input, const TensorValue& weight,
+                        const Geometry& geometry) {
+  const std::vector<Index>& out = call.result().sizes;
+  const std::vector<Index> sizes = {out[0], out[2],          out[3],
+                                    out[1], weight.sizes[2], weight.sizes[3]};
+  const std::array<size_t, 2> taps = {4, 5};
+  return call.reduce(ReductionKind::kSum, sizes, taps, false, [&](std::span<const Index> p) {
+    const Index y = geometry.at(0, p[1], p[4]);
+    const Index x = geometry.at(1, p[2], p[5]);
+    const Expr product =
+        call.load(input, std::array{p[0], p[3], y, x}) *
+        call.load(weight, std::array{p[3], call.indices().constant(0), p[4], p[5]});
+    const Expr inside =
+        conjunction(in_range(call, y, input.sizes[2]), in_range(call, x, input.sizes[3]));
+    return call.exprs().masked(inside, product, number(product, 0));
+  });
+}
+
+// The input with zeros around it, as [image, row, pixel, channel].
+TensorValue padded_input(OpCall& call, const TensorValue& input, const Geometry& geometry) {
+  const std::array<Index, 4> sizes = {input.sizes[0], input.sizes[2] + 2 * geometry.padding[0],
+                                      input.sizes[3] + 2 * geometry.padding[1], input.sizes[1]};
+  const auto in_input = [&](std::span<const Index> p) {
+    return std::vector<Index>{p[0], p[3], p[1] - geometry.padding[0], p[2] - geometry.padding[1]};
+  };
+  if (geometry.padding[0] == 0 && geometry.padding[1] == 0)
+    return call.view(input, sizes, in_input);
+  return call.pointwise(DType::kFloat32, sizes, [&](std::span<const Index> p) {
+    const std::vector<Index> at = in_input(p);
+    const Expr value = call.load(input, at);
+    const Expr inside =
+        conjunction(in_range(call, at[2], input.sizes[2]), in_range(call, at[3], input.sizes[3]));
+    return call.exprs().masked(inside, value, number(value, 0));
+  });
+}
+
+// The same of a convolution of all channels with each other: for each row and tap a product of a
+// row of pixels and a part of the weight.
+TensorValue sum_products(OpCall& call, const TensorValue& input, const TensorValue& weight,
+                         const Geometry& geometry) {
+  const TensorValue padded = padded_input(call, input, geometry);
+  const std::vector<Index>& out = call.result().sizes;
+  const std::vector<Index> sizes = {out[0],          out[2],          out[3],         out[1],
+                                    weight.sizes[2], weight.sizes[3], weight.sizes[1]};
+  const std::array<size_t, 3> factors = {4, 5, 6};
+  return call.reduce(ReductionKind::kSum, sizes, factors, false, [&](std::span<const Index> p) {
+    const Index y = geometry.at(0, p[1], p[4]) + geometry.padding[0];
+    const Index x = geometry.at(1, p[2], p[5]) + geometry.padding[1];
+    return call.load(padded, std::array{p[0], y, x, p[6]}) *
+           call.load(weight, std::array{p[3], p[6], p[4], p[5]});
+  });
+}
+
 }  // namespace
+
+bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
+  const Node& node = graph_.node(id);
+  if (options_.matrix_products == ProductKernels::kOff ||
+      node.schema->full_name() != "aten::convolution")
+    return false;
+  OpCall call(*this, id);
+  const TensorMeta& result = call.result();
+  if (result.device != "cpu" || result.dtype != DType::kFloat32 || result.sizes.size() != 4 ||
+      call.boolean("transposed"))
+    return false;
+  const TensorValue input = call.tensor("input");
+  const TensorValue weight = call.tensor("weight");
+  if (input.dtype != DType::kFloat32 || weight.dtype != DType::kFloat32 || !is_sized(input) ||
+      !is_sized(weight))
+    return false;
+  // Channels are neighbours, of the weight the output's.
+  if (!input.strided || !input.strided->strides[1].is_constant(1) || !weight.strided ||
+      !weight.strided->strides[0].is_constant(1) || !is_linear(program_, input) ||
+      !is_linear(program_, weight))
+    return false;
+  const auto stride = of_image(call, "stride");
+  const auto padding = of_image(call, "padding");
+  const auto dilation = of_image(call, "dilation");
+  if (!stride || !padding || !dilation) return false;
+  const Geometry geometry{*stride, *padding, *dilation};
+  const auto has_loops = [](std::initializer_list<Index> extents) {
+    return std::all_of(extents.begin(), extents.end(),
+                       [](Index e) { return e.is_constant() && e.constant() > 1; });
+  };
+  std::optional<TensorValue> sum;
+  if (weight.sizes[1].is_constant(1) && weight.sizes[0] == input.sizes[1] &&
+      has_loops(
+          {result.sizes[1], result.sizes[2], result.sizes[3], weight.sizes[2], weight.sizes[3]})) {
+    sum = sum_windows(call, input, weight, geometry);
+  } else if (weight.sizes[1] == input.sizes[1] &&
+             has_loops({input.sizes[1], result.sizes[1], result.sizes[3]})) {
+    sum = sum_products(call, input, weight, geometry);
+  }
+  if (!sum) return false;
+  const OperationId added(static_cast<uint32_t>(program_.operations().size() - 1));
+  std::get<Reduction>(program_.operations()[added].v).is_product = true;
+  const auto in_sum = [](std::span<const Index> p) {
+    return std::vector<Index>{p[0], p[2], p[3], p[1]};
+  };
+  if (call.is_none("bias")) {
+    call.set(0, call.view(*sum, result.sizes, in_sum));
+    return true;
+  }
+  const TensorValue bias = call.tensor("bias");
+  set_pointwise(call, 0, [&](std::span<const Index> p) {
+    return call.load(*sum, in_sum(p)) + call.load(bias, p.subspan(1, 1));
+  });
+  return true;
+}
 
 bool LoweringContext::compute_product_on_cpu(NodeId id) {
   if (options_.matrix_products == ProductKernels::kOff) return false;

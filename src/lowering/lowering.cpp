@@ -166,7 +166,8 @@ void LoweringContext::lower_call(NodeId id) {
     return;
   }
   if (function == lower_to_library) {
-    if (!lower_product(id) && !lower_attention(id)) call_library(id, kOnPurpose);
+    if (!lower_product(id) && !compute_convolution_on_cpu(id) && !lower_attention(id))
+      call_library(id, kOnPurpose);
     return;
   }
   const bool native = std::all_of(

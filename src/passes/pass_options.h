@@ -7,11 +7,19 @@ namespace litz {
 
 enum class LayoutOptimization : uint8_t { kOff, kOn, kAuto };
 
+// Which convolutions on a CPU become products that are kernels.
+enum class ConvolutionProducts : uint8_t {
+  kOff,
+  kAuto,  // of which a model says that they are faster than the library
+  kOn,    // all that can be
+};
+
 struct PassOptions {
   // Whether convolutions get channels-last operands: never, always, or where it pays.
   LayoutOptimization layout_optimization = LayoutOptimization::kAuto;
   // The library multiplies all matrices on a CPU; else kernels do.
   bool library_products = true;
+  ConvolutionProducts convolution_products = ConvolutionProducts::kOff;
 };
 
 }  // namespace litz

@@ -1,6 +1,7 @@
 #include "passes/pipeline.h"
 
 #include "passes/choose_channels_last.h"
+#include "passes/convolutions_as_products.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/expand_foreach.h"
@@ -8,6 +9,7 @@
 #include "passes/pack_weights.h"
 #include "passes/recognize_attention.h"
 #include "passes/remove_noops.h"
+#include "passes/turn_weights.h"
 
 namespace litz {
 namespace {
@@ -34,7 +36,11 @@ constexpr GraphPass kPasses[] = {
     // After remove_noops, which goes by eager's strides.
     {"choose_channels_last", "Lays out images channels-last where convolutions are faster so.",
      choose_channels_last},
-    // After choose_channels_last, which decides for which convolutions.
+    // After choose_channels_last, which knows convolutions alone.
+    {"convolutions_as_products", "Multiplies matrices where windows do not overlap.",
+     convolutions_as_products},
+    {"turn_weights", "Lays out weights of convolutions as kernels read them.", turn_weights},
+    // After these three, which decide for which convolutions.
     {"pack_weights", "Lays out frozen weights as the library computes with them.", pack_weights},
     // Last: the passes before may leave nodes without users.
     {"eliminate_dead_nodes", "Removes calls that nobody uses and that cannot fail.",

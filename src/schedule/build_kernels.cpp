@@ -7,6 +7,7 @@
 
 #include "schedule/kernel_name.h"
 #include "schedule/matrix_product.h"
+#include "schedule/window_sum.h"
 #include "support/error.h"
 #include "symbolic/loops.h"
 
@@ -66,6 +67,7 @@ class KernelBuilder {
     kernel_.is_product = true;
     const std::optional<MatrixProduct> product = matrix_product(operation);
     if (product) operands_ = {rewrite(product->left, mapping), rewrite(product->right, mapping)};
+    keeps_loops_ = window_sum(operation).has_value();
   }
 
   uint32_t add_reduction(KernelReduction reduction) {
@@ -119,8 +121,8 @@ class KernelBuilder {
     for (const KernelReduction& reduction : kernel_.reductions) {
       kernel_.num_stages = std::max(kernel_.num_stages, reduction.stage + 1);
     }
-    // The loops of an attention have their places.
-    if (!kernel_.attention) {
+    // The loops of an attention have their places, and so have those of windows.
+    if (!kernel_.attention && !keeps_loops_) {
       simplify();
     } else {
       for (Index v : outer_) kernel_.outer.push_back({v, v.extent()});
@@ -265,6 +267,7 @@ class KernelBuilder {
   std::vector<Index> inner_;
   Kernel kernel_;
   std::vector<Expr> operands_;  // of a matrix product: the loads of its left and its right one
+  bool keeps_loops_ = false;
   std::unordered_map<uint32_t, Expr> values_;  // by buffer
   std::unordered_map<Expr, uint32_t> stages_;
   std::unordered_set<uint32_t> named_;  // absorbed operations among the origins

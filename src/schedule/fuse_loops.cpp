@@ -8,6 +8,7 @@
 #include "schedule/matrix_product.h"
 #include "schedule/shifted_exponential.h"
 #include "schedule/squared_deviation.h"
+#include "schedule/window_sum.h"
 
 namespace litz {
 namespace {
@@ -53,7 +54,8 @@ struct GroupState {
   std::unordered_set<BufferId>
       scattered_reads;  // buffers read at more than one position, or at runtime positions
   bool has_consumers = false;
-  bool is_product = false;  // its first member is a matrix product or an attention, and stays one
+  // Its first member is a matrix product, a sum over windows or an attention, and stays one.
+  bool is_product = false;
 };
 
 std::vector<Index> rewrite_all(Substitution& substitution, std::span<const Index> expressions) {
@@ -127,7 +129,7 @@ class Fuser {
     std::vector<Index> position;  // of an element of the output
     bool reduction = false;
     bool scan = false;
-    bool product = false;  // a kernel of its own kind: a matrix product or an attention
+    bool product = false;  // a kernel of its own kind
     int nodes = 0;
     std::vector<Access> accesses;
     std::vector<GroupId> producers;  // each once
@@ -156,7 +158,7 @@ class Fuser {
     Candidate c;
     c.id = id;
     const std::vector<Expr> values = expressions(operation);
-    c.product = options_.matrix_products && matrix_product(operation).has_value();
+    c.product = options_.matrix_products && (matrix_product(operation) || window_sum(operation));
     if (const auto* op = std::get_if<Pointwise>(&operation.v)) {
       c.loops.outer = op->loops.variables;
       c.output = op->output;

@@ -9,6 +9,7 @@
 #include "schedule/match_loops.h"
 #include "schedule/matrix_product.h"
 #include "schedule/shifted_exponential.h"
+#include "schedule/window_sum.h"
 
 namespace litz {
 namespace {
@@ -280,6 +281,7 @@ class Inliner {
       }
       return;
     }
+    if (options_.matrix_products && window_sum(operation)) return;
     for (Expr* root : roots(operation)) {
       int nodes = 0;
       bool any = false;

@@ -61,16 +61,16 @@ std::optional<MatrixProduct> product_of(Expr value, Index m, Index n, Index k) {
 std::optional<MatrixProduct> matrix_product(const Operation& operation) {
   const auto* op = std::get_if<Reduction>(&operation.v);
   if (op == nullptr || !op->is_product || op->kind != ReductionKind::kSum ||
-      op->loops.variables.size() < 2 || op->reduction.variables.size() != 1)
+      op->loops.variables.size() < 2 || op->reduction.variables.empty())
     return std::nullopt;
   const size_t m = op->loops.variables.size() - 2;
   return product_of(op->value, op->loops.variables[m], op->loops.variables[m + 1],
-                    op->reduction.variables[0]);
+                    op->reduction.variables.back());
 }
 
 std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
   if (!kernel.is_product || kernel.reductions.size() != 1 || kernel.outer.size() < 2 ||
-      kernel.inner.size() != 1)
+      kernel.inner.empty())
     return std::nullopt;
   const KernelReduction& r = kernel.reductions[0];
   const bool only_behind = std::all_of(kernel.stores.begin(), kernel.stores.end(),
@@ -79,7 +79,7 @@ std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
     return std::nullopt;
   const size_t m = kernel.outer.size() - 2;
   return product_of(r.value, kernel.outer[m].variable, kernel.outer[m + 1].variable,
-                    kernel.inner[0].variable);
+                    kernel.inner.back().variable);
 }
 
 std::optional<OperandLayout> operand_layout(Index at, std::span<const Index> batches, Index outer,
@@ -121,6 +121,7 @@ bool has_tiles(const Program& program, const Operation& operation) {
   if (!product) return false;
   IndexContext& context = program.indices();
   const auto& op = std::get<Reduction>(operation.v);
+  if (op.reduction.variables.size() != 1) return false;
   std::vector<Index> variables;
   for (Index v : op.loops.variables) {
     if (v.is_symbol()) variables.push_back(v);
@@ -159,18 +160,37 @@ void order_product_loops(IndexContext& context, LoopRewrite& rewrite, size_t bou
   const Index left = substitution.apply(sides[0]);
   const Index right = substitution.apply(sides[1]);
   std::vector<std::pair<int, int64_t>> keys;
+  std::vector<std::optional<int64_t>> strides;
+  std::vector<size_t> batches;
   for (size_t i = 0; i < boundary; ++i) {
     const Index v = rewrite.variables[i];
     const bool in_left = left.depends_on(v);
     const int group = in_left == right.depends_on(v) ? 0 : in_left ? 1 : 2;
     const auto linear = linear_in(in_left ? left : right, v);
     const bool is_known = linear && linear->stride.is_constant();
-    keys.emplace_back(group, is_known ? -linear->stride.constant() : 0);
+    strides.push_back(is_known ? std::optional(linear->stride.constant()) : std::nullopt);
+    keys.emplace_back(group, -strides.back().value_or(0));
   }
   std::vector<size_t> order(rewrite.variables.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(boundary),
-                   [&](size_t a, size_t b) { return keys[a] < keys[b]; });
+  const auto sort = [&] {
+    std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(boundary),
+                     [&](size_t a, size_t b) { return keys[a] < keys[b]; });
+  };
+  sort();
+  // What does not become one loop with the last one of its side is of batches.
+  bool is_batch = false;
+  for (size_t i = boundary; i-- > 1;) {
+    const size_t outer = order[i - 1];
+    const size_t inner = order[i];
+    const Index extent = rewrite.variables[inner].extent();
+    is_batch = keys[outer].first == keys[inner].first &&
+               (is_batch || !strides[outer] || !strides[inner] || !extent.is_constant() ||
+                *strides[outer] != *strides[inner] * extent.constant());
+    if (is_batch && keys[outer].first != 0) batches.push_back(outer);
+  }
+  for (size_t loop : batches) keys[loop].first = 0;
+  sort();
   reorder_loops(context, rewrite, order);
 }
 

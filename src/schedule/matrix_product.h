@@ -1,6 +1,7 @@
 // Matrix products among reductions: the sum over k of a[..., m, k] * b[..., k, n] in float32, of
-// float32 or half floats, which lowering has marked as such. (A sum that a user has written so
-// stays what it is.)
+// float32 or half floats, which lowering has marked as such, or a sum of such products, as a
+// convolution is: then there are further inner loops around that of k. (A sum that a user has
+// written so stays what it is.)
 //
 // Where the dialect has a kernel for them (codegen/triton/triton_product.h,
 // codegen/cpp/cpp_product.h), the scheduler keeps a product as it is: nothing is computed inside
@@ -17,8 +18,8 @@
 namespace litz {
 
 struct MatrixProduct {
-  Expr left;    // the load of a: varies along the last outer loop but one and the inner one
-  Expr right;   // the load of b: varies along the last outer loop and the inner one
+  Expr left;    // the load of a: varies along the last outer loop but one and the last inner one
+  Expr right;   // the load of b: varies along the last outer loop and the last inner one
   DType dtype;  // that both are multiplied as; either may be loaded as an integer of 8 bits
 };
 
@@ -55,7 +56,8 @@ bool has_tiles(const Program& program, const Operation& operation);
 
 // Orders the outer loops of a product, those before `boundary`: along which both operands vary,
 // then the left one's, then the right one's, each by stride, so that neighbours may become one
-// loop. `sides` are the offsets of the two operands over the old variables.
+// loop. One operand's loops that do not become one with its last are of batches, too. `sides` are
+// the offsets of the two operands over the old variables.
 void order_product_loops(IndexContext& context, LoopRewrite& rewrite, size_t boundary,
                          std::span<const Index> sides);
 

@@ -6,6 +6,7 @@
 #include "codegen/cpp/cpp_body.h"
 #include "codegen/cpp/cpp_function.h"
 #include "codegen/cpp/cpp_product.h"
+#include "codegen/cpp/cpp_window.h"
 #include "codegen/cpp/vector_plan.h"
 #include "schedule/expr_cost.h"
 #include "support/error.h"
@@ -835,6 +836,8 @@ CppKernel print_cpp_kernel(const Program& program, const Kernel& kernel, Prelude
                            const PreludeTarget& target) {
   if (const std::optional<MatrixProduct> product = cpp_product(kernel))
     return print_cpp_product(program, kernel, *product, prelude, target);
+  if (const std::optional<WindowSum> sum = cpp_window(kernel, target))
+    return print_cpp_window(program, kernel, *sum, prelude, target);
   return KernelPrinter(program, kernel, prelude, target.vector_bytes).print(target.vector_bytes);
 }
 

@@ -52,6 +52,9 @@ class ProductPrinter {
         tiles_(plan_product_tiles(size_, vector_bytes)) {
     for (DType dtype : {DType::kInt32, DType::kInt64, DType::kUInt8}) prelude_.type(dtype, 1);
     if (tiles_.form != Form::kDots) result_ = plain_result();
+    shares_right_ = size_.batches > 1 && shares_right();
+    if (shares_right_ && !widens_left())
+      together_ = batches_of_item(size_, tiles_, extent(rows_loop_ - 1));
   }
 
   CppKernel print() {
@@ -59,18 +62,20 @@ class ProductPrinter {
     declare_arrays();
     body_.push_iteration_scope();
     print_places();
-    for (size_t i = 0; i < rows_loop_; ++i) body_.push_scope(i, name_of(i));
+    const size_t bound = together_ > 1 ? rows_loop_ - 1 : rows_loop_;
+    for (size_t i = 0; i < bound; ++i) body_.push_scope(i, name_of(i));
     if (tiles_.form == Form::kPacked) print_panels();
     print_tiles();
     print_stores();
-    for (size_t i = 0; i < rows_loop_; ++i) body_.pop_scope("");
+    for (size_t i = 0; i < bound; ++i) body_.pop_scope("");
     body_.pop_scope("for (i64 it = begin; it < end; ++it)");
 
     CppFunction function;
     function.body = body_.take_text();
-    function.total = text(size_.batches * column_blocks(size_, tiles_) * tiles_.row_blocks());
-    function.grain = text(static_cast<int64_t>(
-        std::ceil(kTaskNanoseconds / std::max(1.0, item_nanoseconds(size_, tiles_)))));
+    const double nanoseconds = item_nanoseconds(size_, tiles_) * static_cast<double>(together_);
+    function.total = text(batch_items() * column_blocks(size_, tiles_) * tiles_.row_blocks());
+    function.grain =
+        text(static_cast<int64_t>(std::ceil(kTaskNanoseconds / std::max(1.0, nanoseconds))));
     return print_cpp_function(arguments_, function);
   }
 
@@ -78,7 +83,7 @@ class ProductPrinter {
   using Form = ProductTiles::Form;
 
   Index variable(size_t loop) const { return analysis_.variable(loop); }
-  Index factor() const { return variable(columns_loop_ + 1); }
+  Index factor() const { return variable(analysis_.num_loops() - 1); }
   int64_t extent(size_t loop) const { return analysis_.extent(loop).constant(); }
   static std::string name_of(size_t loop) { return "d" + text(static_cast<int64_t>(loop)); }
   IndentedBuffer& out() { return body_.out(); }
@@ -88,7 +93,8 @@ class ProductPrinter {
     for (size_t i = 0; i < rows_loop_; ++i) size.batches *= extent(i);
     size.rows = extent(rows_loop_);
     size.columns = extent(columns_loop_);
-    size.factors = extent(columns_loop_ + 1);
+    size.factors = extent(analysis_.num_loops() - 1);
+    for (size_t i = columns_loop_ + 1; i + 1 < analysis_.num_loops(); ++i) size.parts *= extent(i);
     if (product_.right.dtype() == DType::kFloat32) {
       size.has_rows = right_.outer_stride == 1;
       size.has_dots = right_.k_stride == 1 && left_.k_stride == 1;
@@ -109,6 +115,58 @@ class ProductPrinter {
     return layout && layout->k_stride == 1 ? layout : std::nullopt;
   }
 
+  bool shares_right() const {
+    for (size_t i = 0; i < rows_loop_; ++i) {
+      if (right_.base.depends_on(variable(i))) return false;
+    }
+    return true;
+  }
+
+  // Of a batch loop; of the last one several iterations may be one item.
+  int64_t steps_of(size_t loop) const {
+    if (loop + 1 != rows_loop_) return extent(loop);
+    return (extent(loop) + together_ - 1) / together_;
+  }
+  int64_t batch_items() const {
+    int64_t items = 1;
+    for (size_t i = 0; i < rows_loop_; ++i) items *= steps_of(i);
+    return items;
+  }
+  void open_batches() {
+    if (together_ > 1) body_.push_scope(rows_loop_ - 1, name_of(rows_loop_ - 1));
+  }
+  void close_batches() {
+    if (together_ == 1) return;
+    const std::string name = name_of(rows_loop_ - 1);
+    body_.pop_scope("for (i64 " + name + " = batch; " + name + " < batches; ++" + name + ")");
+  }
+  // The block of rows of one batch.
+  std::string block() const {
+    if (together_ == 1) return "block";
+    return "block + (" + name_of(rows_loop_ - 1) + " - batch) * " +
+           text(tiles_.block_rows() * block_width());
+  }
+
+  // The loops over the products that are added up, around what follows; `part` numbers them.
+  void open_parts() {
+    std::string part = "0";
+    for (size_t i = columns_loop_ + 1; i + 1 < analysis_.num_loops(); ++i) {
+      body_.push_scope(i, name_of(i));
+      part = part == "0" ? name_of(i)
+                         : "(" + part + " * " + text(extent(i)) + " + " + name_of(i) + ")";
+    }
+    if (size_.parts > 1) out().line("const i64 part = " + part + ";");
+  }
+  void close_parts() {
+    for (size_t i = analysis_.num_loops() - 1; i-- > columns_loop_ + 1;)
+      body_.pop_scope("for (i64 " + name_of(i) + " = 0; " + name_of(i) + " < " + text(extent(i)) +
+                      "; ++" + name_of(i) + ")");
+  }
+  std::string panels() const {
+    if (size_.parts == 1) return "panels";
+    return "panels + part * " + text(tiles_.block_columns * size_.factors);
+  }
+
   bool widens_left() const { return is_half(product_.left.dtype()); }
   int64_t block_width() const { return result_ ? tiles_.panel() : tiles_.block_columns; }
 
@@ -116,9 +174,10 @@ class ProductPrinter {
     const auto declare = [&](const std::string& name, int64_t elements) {
       out().line("alignas(64) f32 " + name + "[" + text(elements) + "];");
     };
-    if (tiles_.form == Form::kPacked) declare("panels", tiles_.block_columns * size_.factors);
+    if (tiles_.form == Form::kPacked)
+      declare("panels", tiles_.block_columns * size_.factors * size_.parts);
     if (!result_ || size_.columns % tiles_.panel() != 0)
-      declare("block", tiles_.block_rows() * block_width());
+      declare("block", together_ * tiles_.block_rows() * block_width());
     if (widens_left()) declare("wide", tiles_.block_rows() * tiles_.factors);
     if (tiles_.form == Form::kPacked) out().line("i64 packed = -1;");
   }
@@ -128,15 +187,27 @@ class ProductPrinter {
     const std::string across = text(column_blocks(size_, tiles_));
     const std::string down = text(tiles_.row_blocks());
     const std::string width = text(tiles_.block_columns);
-    out().line("const i64 of_columns = it / " + down + ";");
+    // All batches of the same columns come one after the other where they share the right operand.
+    const bool shares = shares_right_;
+    out().line("const i64 of_columns = it / " +
+               text(tiles_.row_blocks() * (shares ? batch_items() : 1)) + ";");
     out().line("const i64 first = of_columns % " + across + " * " + width + ";");
     out().line("const i64 columns = " + text(size_.columns) + " - first < " + width + " ? " +
                text(size_.columns) + " - first : " + width + ";");
-    std::string rest = "of_columns / " + across;
+    std::string rest = shares ? "it / " + down : "of_columns / " + across;
     for (size_t i = rows_loop_; i-- > 0;) {
-      const std::string e = text(extent(i));
-      out().line("const i64 " + name_of(i) + " = " + (i == 0 ? rest : rest + " % " + e) + ";");
+      const std::string e = text(steps_of(i));
+      const std::string place = rest + (i == 0 && !shares ? "" : " % " + e);
       rest += " / " + e;
+      if (together_ == 1 || i + 1 != rows_loop_) {
+        out().line("const i64 " + name_of(i) + " = " + place + ";");
+        continue;
+      }
+      const std::string all = text(extent(i));
+      const std::string together = text(together_);
+      out().line("const i64 batch = " + place + " * " + together + ";");
+      out().line("const i64 batches = batch + " + together + " < " + all + " ? batch + " +
+                 together + " : " + all + ";");
     }
     // Strips of full height come first.
     const std::string strips = text(tiles_.strips);
@@ -163,15 +234,22 @@ class ProductPrinter {
     const bool by_rows = right_.outer_stride == 1;
     const std::string pack = by_rows ? prelude_.pack_rows(memory, tiles_.vectors)
                                      : prelude_.pack_columns(memory, tiles_.vectors);
-    const std::string base = body_.index(right_.base);
     const std::string stride = text(by_rows ? right_.k_stride : right_.outer_stride);
     out().open("if (packed != of_columns) {");
     out().line("packed = of_columns;");
+    open_parts();
+    print_packing(pack, stride);
+    close_parts();
+    out().close();
+  }
+
+  void print_packing(const std::string& pack, const std::string& stride) {
+    const DType memory = product_.right.dtype();
+    const std::string base = body_.index(right_.base);
     out().line(
         pack + "(" +
         pointer(product_.right.buffer(), memory, base + " + first * " + text(right_.outer_stride)) +
-        ", " + stride + ", " + text(size_.factors) + ", columns, panels);");
-    out().close();
+        ", " + stride + ", " + text(size_.factors) + ", columns, " + panels() + ");");
   }
 
   // Where the left operand's rows are read for the tiles of a step.
@@ -203,7 +281,7 @@ class ProductPrinter {
   // The right operand for the columns from `first + j` and the factors from k.
   std::string right_place() {
     if (tiles_.form == Form::kPacked)
-      return "panels + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
+      return panels() + " + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
     return pointer(product_.right.buffer(), DType::kFloat32,
                    body_.index(right_.base) + " + (first + j) * " + text(right_.outer_stride) +
                        " + k * " + text(right_.k_stride));
@@ -224,23 +302,24 @@ class ProductPrinter {
     const std::string step = text(tiles_.factors);
     const std::string panel = text(tiles_.panel());
     const int64_t rest = size_.columns % tiles_.panel();
+    open_parts();
     out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
     out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
                " - k : " + step + ";");
-    const LeftRows left = print_left();
+    LeftRows left;
+    if (together_ == 1) left = print_left();
     out().line("i64 j = 0;");
-    const std::string result = result_ ? result_place() : "block + j";
-    const std::string width = text(result_ ? result_->outer_stride : block_width());
     out().open("for (; j + " + panel + " <= columns; j += " + panel + ") {");
-    print_strips(left, tiles_.panel(), result, width);
+    print_strips(left, tiles_.panel(), result_.has_value());
     out().close();
     if (rest != 0) {
       // A panel has zeros behind the last column.
       out().open("if (j < columns) {");
-      print_strips(left, rest, result_ ? "block" : "block + j", text(block_width()));
+      print_strips(left, rest, false);
       out().close();
     }
     out().close();
+    close_parts();
   }
 
   std::string result_place() {
@@ -248,24 +327,29 @@ class ProductPrinter {
            body_.index(result_->base) + " + top * " + text(result_->outer_stride) + " + first + j)";
   }
 
-  void print_strips(const LeftRows& left, int64_t columns, const std::string& to,
-                    const std::string& width) {
+  // Of the columns from j, to the result's place or the block.
+  void print_strips(LeftRows left, int64_t columns, bool to_result) {
+    const std::string width = text(to_result ? result_->outer_stride : block_width());
     out().line("const f32* const right = " + right_place() + ";");
+    open_batches();
+    if (together_ > 1) left = print_left();
+    const std::string to = to_result ? result_place() : block() + (result_ ? "" : " + j");
     out().line("f32* const to = " + to + ";");
     out().line("i64 m = top;");
     const auto print = [&](const std::string& end, int64_t rows) {
       out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left) +
                  "(" + left.at_row_m + ", " + text(left.stride) + ", right, " +
                  text(right_stride()) + ", steps, to + (m - top) * " + width + ", " + width +
-                 ", k != 0);");
+                 (size_.parts == 1 ? ", k != 0);" : ", k + part != 0);"));
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
-      return;
+    } else {
+      const std::string tall = text(tiles_.tall_strips * tiles_.strip_rows);
+      print("(bottom < " + tall + " ? bottom : " + tall + ")", tiles_.strip_rows);
+      print("bottom", tiles_.strip_rows - 1);
     }
-    const std::string tall = text(tiles_.tall_strips * tiles_.strip_rows);
-    print("(bottom < " + tall + " ? bottom : " + tall + ")", tiles_.strip_rows);
-    print("bottom", tiles_.strip_rows - 1);
+    close_batches();
   }
 
   // What is stored, of a row after the other. A product that has gone to its place already lacks
@@ -277,9 +361,10 @@ class ProductPrinter {
                 : "first";
     out().line("const i64 from = " + from + ";");
     out().line("const i64 to = first + columns;");
+    open_batches();
     body_.push_scope(rows_loop_, name_of(rows_loop_));
     body_.set_accumulator_array(
-        0, "(block + (" + name_of(rows_loop_) + " - top) * " + text(block_width()) + ")",
+        0, "(" + block() + " + (" + name_of(rows_loop_) + " - top) * " + text(block_width()) + ")",
         columns_loop_, "from");
     out().line("i64 v = from;");
     const std::string lanes = text(tiles_.lanes);
@@ -302,6 +387,7 @@ class ProductPrinter {
     }
     body_.pop_scope("for (i64 " + name_of(rows_loop_) + " = top; " + name_of(rows_loop_) +
                     " < bottom; ++" + name_of(rows_loop_) + ")");
+    close_batches();
   }
 
   const Kernel& kernel_;
@@ -317,6 +403,8 @@ class ProductPrinter {
   const ProductSize size_;
   const ProductTiles tiles_;
   std::optional<Layout> result_;
+  bool shares_right_ = false;  // all batches do
+  int64_t together_ = 1;       // batches of an item
 };
 
 }  // namespace
@@ -330,10 +418,13 @@ std::optional<MatrixProduct> cpp_product(const Kernel& kernel) {
     return loop.extent.is_constant() && loop.extent.constant() > 0;
   };
   if (!std::all_of(kernel.outer.begin(), kernel.outer.end(), is_sized) ||
-      !is_sized(kernel.inner[0]) || kernel.inner[0].extent.constant() > kMostProductFactors)
+      !std::all_of(kernel.inner.begin(), kernel.inner.end(), is_sized))
     return std::nullopt;
+  int64_t factors = 1;
+  for (const KernelLoop& loop : kernel.inner) factors *= loop.extent.constant();
+  if (factors > kMostProductFactors) return std::nullopt;
   const auto last = kernel.outer.end();
-  const Index k = kernel.inner[0].variable;
+  const Index k = kernel.inner.back().variable;
   const auto left = layout_of(product->left.coordinates()[0], last[-2].variable, k);
   const auto right = layout_of(product->right.coordinates()[0], last[-1].variable, k);
   if (!left || !right || !has_neighbours(*left) || !has_neighbours(*right)) return std::nullopt;

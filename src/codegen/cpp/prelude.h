@@ -116,6 +116,22 @@ int operand_count(PreludeFn fn);
 // Whether the function is defined for values of this dtype.
 bool supports(PreludeFn fn, DType dtype);
 
+// Pixels next to each other, each the sum over rows of taps of x[i * row + pixel * step + tap * gap
+// + channel] * w[i * weight_row + tap * weight_gap + channel], stored at to[pixel * width +
+// channel].
+struct PreludeWindow {
+  int64_t pixels = 0;
+  int64_t taps = 0;
+  std::vector<bool> counts;  // [pixel][tap]: whether the tap is in the sum
+  int64_t step = 0;
+  int64_t gap = 0;
+  int64_t row = 0;
+  int64_t weight_row = 0;
+  int64_t weight_gap = 0;
+  int64_t width = 0;
+  int64_t rows_ahead = 0;  // of x behind the last one, which are read soon: brought into the caches
+};
+
 class Prelude {
  public:
   explicit Prelude(const PreludeTarget& target);
@@ -219,6 +235,10 @@ class Prelude {
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): half floats
   // as float32, rows that were `stride` elements apart are then `width`.
   std::string widen_rows(DType memory);
+  // void name(const f32* x, const f32* w, i64 rows, i64 channels, f32* to)
+  // The sums over `rows` rows of taps that are the window's, of at least as many channels as there
+  // are lanes.
+  std::string window_tile(const PreludeWindow& window);
 
   // Everything registered so far, in dependency order.
   std::string text() const;

@@ -54,12 +54,24 @@ int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles) {
   return ceil_div(size.columns, tiles.block_columns);
 }
 
+int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int64_t extent) {
+  if (tiles.form != Form::kPacked || tiles.row_blocks() > 1) return 1;
+  const int64_t blocks = column_blocks(size, tiles) * (size.batches / extent);
+  const auto evenly = [&](int64_t batches) { return ceil_div(extent, ceil_div(extent, batches)); };
+  int64_t batches = evenly(std::max<int64_t>(1, std::min(extent, kBlockRows / size.rows)));
+  while (batches > 1 && blocks * ceil_div(extent, batches) < kEnoughItems &&
+         item_nanoseconds(size, tiles) * static_cast<double>(batches) > 2 * kItemNanoseconds)
+    batches = evenly(batches - 1);
+  return batches;
+}
+
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles) {
   // Of a multiply-add; with few rows the right operand is read from memory as fast as that.
   const double each = 0.2 / tiles.lanes;
   const int64_t columns = std::min(size.columns, tiles.block_columns);
   const int64_t rows = std::max<int64_t>(8, std::min(size.rows, tiles.block_rows()));
-  return each * static_cast<double>(rows * columns) * static_cast<double>(size.factors);
+  return each * static_cast<double>(rows * columns) *
+         static_cast<double>(size.factors * size.parts);
 }
 
 ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
@@ -80,8 +92,9 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
     const int64_t row_blocks = ceil_div(tiles.strips, std::max<int64_t>(1, wanted));
     tiles.block_strips = ceil_div(tiles.strips, row_blocks);
   };
-  set_columns(tiles.form == Form::kPacked ? std::min(kPackedElements / size.factors, kMostColumns)
-                                          : kMostColumns);
+  set_columns(tiles.form == Form::kPacked
+                  ? std::min(kPackedElements / (size.factors * size.parts), kMostColumns)
+                  : kMostColumns);
   set_strips(kBlockRows / tiles.strip_rows);
   const auto wants_more = [&] {
     return size.batches * column_blocks(size, tiles) * tiles.row_blocks() < kEnoughItems &&

@@ -23,6 +23,7 @@ struct ProductSize {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t factors = 0;
+  int64_t parts = 1;  // products that are added up
   // Of float32, whose neighbours are neighbours in memory: rows or columns of the right operand,
   // factors of both.
   bool has_rows = false;
@@ -55,6 +56,10 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes);
 
 // Columns in blocks.
 int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles);
+
+// Of `extent` batches next to each other that share the right operand, how many are items together:
+// a panel stays in the first level cache for the rows of all of them.
+int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int64_t extent);
 
 // Of one item.
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles);

@@ -321,7 +321,7 @@ class ProductPrinter {
 std::optional<MatrixProduct> product_kernel(const Kernel& kernel,
                                             const std::vector<bool>& unaligned) {
   const std::optional<MatrixProduct> product = matrix_product(kernel);
-  if (!product || !is_half(product->dtype)) return std::nullopt;
+  if (!product || !is_half(product->dtype) || kernel.inner.size() != 1) return std::nullopt;
   int64_t tiles = 1;
   for (const KernelLoop& loop : kernel.outer) {
     if (!loop.extent.is_constant()) return std::nullopt;

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "graph/graph.h"
+#include "passes/pass_options.h"
+
+namespace litz {
+
+// On a CPU: gives convolutions of channels-last images of float32, of one group or depthwise,
+// weights whose output channels lie next to each other, where kernels compute these and are faster
+// than the library's convolution. Lowering makes kernels of those that have such weights.
+Graph turn_weights(const Graph& graph, const PassOptions& options);
+
+// Whether a weight is laid out so.
+bool is_turned_weight(const TensorMeta& weight);
+
+}  // namespace litz
