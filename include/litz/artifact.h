@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define LITZ_ABI_VERSION 5
+#define LITZ_ABI_VERSION 6
 
 typedef enum LitzStatus {
   LITZ_OK = 0,
@@ -140,6 +140,10 @@ typedef struct LitzHost {
   /* The device's copy of `num_bytes` bytes of the artifact, made once and kept while the artifact
      is loaded; 256-byte aligned. */
   int (*constant)(void* self, const void* bytes, int64_t num_bytes, void** data);
+
+  /* May be NULL. Input number `input`, a tensor, is not used in the rest of the run, nor by its
+     outputs: whoever owns it may free it. */
+  void (*drop_input)(void* self, int32_t input);
 } LitzHost;
 
 /* A cubin. */

@@ -98,6 +98,8 @@ class CompiledGraph {
   void drop_frozen(const std::vector<uint64_t>& storages) {
     if (frozen_ != nullptr) frozen_->drop_storages({storages.begin(), storages.end()});
   }
+  // What calls bring is given up as soon as the run needs it no more.
+  void drop_inputs() { drops_inputs_ = true; }
   size_t num_recordings() const { return recordings_ == nullptr ? 0 : recordings_->count(); }
 
   const LitzArtifact& table() const { return executable_->table(); }
@@ -128,7 +130,11 @@ class CompiledGraph {
   void read_opaque(PyObject* object, size_t index, Frame& frame) const;
   bool read_tensor(PyObject* object, size_t index, Frame& frame) const;
   nb::object call_elsewhere(nb::handle inputs, const OtherDevice& fault) const;
-  nb::object run_frame(Frame& frame, Inputs inputs, HostBound* timed = nullptr);
+  nb::object run_frame(Frame& frame, Inputs inputs, PythonOpCalls& python,
+                       HostBound* timed = nullptr);
+  PythonOpCalls python_calls() {
+    return {door_.environment->api, host_.device(), door_.access, callables_};
+  }
   nb::object collect(const Frame& frame, Inputs inputs) const;
   std::string in_this_graph(const std::string& message) const;
   [[noreturn]] void raise(int status, const TorchRun& run, PythonOpCalls& python) const;
@@ -146,6 +152,7 @@ class CompiledGraph {
   std::map<std::string, std::string> places_;
   std::unique_ptr<FrozenInputs> frozen_;
   std::unique_ptr<CudaRecordings> recordings_;
+  bool drops_inputs_ = false;
   nb::object elsewhere_;  // called instead where inputs are on another device, or None
 };
 
@@ -372,7 +379,8 @@ nb::object CompiledGraph::call_unpacked(Inputs arguments) {
     if (elsewhere_.is_none()) throw;
     return call_elsewhere(tuple_of(arguments), fault);
   }
-  return run_frame(*frame, arguments);
+  PythonOpCalls python = python_calls();
+  return run_frame(*frame, arguments, python);
 }
 
 nb::object CompiledGraph::call_with(const nb::object& given) {
@@ -391,18 +399,22 @@ nb::object CompiledGraph::call_with(const nb::object& given) {
     nb::object outputs = recordings_->call(*frame, inputs, &timed);
     if (outputs.is_valid()) return outputs;
   }
-  return run_frame(*frame, items_of(inputs), timed);
+  PythonOpCalls python = python_calls();
+  // Captured inputs are another tuple's as well, and so are those of other calls.
+  if (drops_inputs_ && frozen_ == nullptr && Py_REFCNT(inputs.ptr()) <= 2) python.own(inputs);
+  return run_frame(*frame, items_of(inputs), python, timed);
 }
 
 nb::object CompiledGraph::run(Inputs inputs) {
   check_count(static_cast<Py_ssize_t>(inputs.size()), table().num_inputs);
   FramePool::Lease frame(frames_);
   read_inputs(inputs, *frame);
-  return run_frame(*frame, inputs);
+  PythonOpCalls python = python_calls();
+  return run_frame(*frame, inputs, python);
 }
 
-nb::object CompiledGraph::run_frame(Frame& frame, Inputs inputs, HostBound* timed) {
-  PythonOpCalls python(door_.environment->api, host_.device(), door_.access, callables_);
+nb::object CompiledGraph::run_frame(Frame& frame, Inputs inputs, PythonOpCalls& python,
+                                    HostBound* timed) {
   TorchRun run(host_, python);
   int status = LITZ_OK;
   const bool is_timed = timed != nullptr && timed->begin(run.stream());
@@ -578,6 +590,9 @@ void bind_compiled_graph(nb::module_& m) {
           },
           "How often that was computed, and how many sets of it are kept; None where nothing is "
           "frozen.")
+      .def("drop_inputs", &CompiledGraph::drop_inputs,
+           "Gives up each tensor that a call brings in its list as soon as the run needs it no "
+           "more.")
       .def_prop_ro("num_recordings", &CompiledGraph::num_recordings, "CUDA graphs that are kept.")
       .def_prop_ro("library_ops", &CompiledGraph::library_ops,
                    "(name, overload, FX node, way) of each library op; the way is \"direct\", "

@@ -114,4 +114,12 @@ int PythonOpCalls::call(int32_t op, const LitzValue* args, int32_t num_args, Lit
   return LITZ_ERROR;
 }
 
+void PythonOpCalls::drop_input(int32_t input) {
+  const nb::gil_scoped_acquire acquired;
+  PyObject** place = &reinterpret_cast<PyTupleObject*>(owned_)->ob_item[input];
+  PyObject* dropped = *place;
+  *place = Py_NewRef(Py_None);
+  Py_DECREF(dropped);
+}
+
 }  // namespace litz

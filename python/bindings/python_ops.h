@@ -23,6 +23,11 @@ class PythonOpCalls : public PythonOps {
   int call(int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,
            int32_t num_results, std::string* message) override;
 
+  // Inputs that the run needs no more leave this tuple, which nobody else has.
+  void own(const nanobind::object& inputs) { owned_ = inputs.ptr(); }
+  bool drops_inputs() const override { return owned_ != nullptr; }
+  void drop_input(int32_t input) override;
+
   // The exception that ended the run, or an invalid object. Needs the GIL.
   nanobind::object& raised() { return raised_; }
 
@@ -36,6 +41,7 @@ class PythonOpCalls : public PythonOps {
   const TensorAccess& access_;
   const std::vector<nanobind::object>& callables_;
   nanobind::object raised_;
+  PyObject* owned_ = nullptr;
 };
 
 }  // namespace litz

@@ -134,7 +134,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def option_text(options: Mapping[str, Any], name: str) -> str:
     """What an option is, given, in the environment or by default."""
-    return _core.option_text(dict(options), name)
+    return _core.option_text({name: options[name]} if name in options else {}, name)
 
 
 def is_on(options: Mapping[str, Any], name: str) -> bool:

@@ -121,6 +121,9 @@ def _compile(
         split.apply_to(graph)
     if builder.device != "cpu":
         _record_runs(graph, builder.device, options, kind)
+    if kind == "backward":
+        # What was saved for the gradient is most of what there is.
+        graph.drop_inputs()
     tell_strides(gm, result.info.get("channels_last_outputs", ()))
     # Dynamo's wrapper of backward graphs passes on only what the object itself says.
     graph._boxed_call = True

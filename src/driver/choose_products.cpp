@@ -32,8 +32,7 @@ struct Side {
   std::map<std::string, Step> steps;
 };
 
-std::string identity_of(const Plan& plan, const TritonProgram& program,
-                        const TritonProgram::Call& call) {
+std::string identity_of(const Plan& plan, const TritonProgram& program, const DeviceCall& call) {
   const TritonProgram::Kernel& kernel = program.kernels[call.kernel];
   std::string text = kernel.printed.text;
   for (const TritonFunction& f : kernel.printed.functions)
@@ -59,7 +58,7 @@ void add_steps(Side& side) {
       continue;
     }
     for (KernelId id : kernels_of(step)) {
-      const TritonProgram::Call& call = side.program.calls[id.value];
+      const DeviceCall& call = side.program.calls[id.value];
       if (call.launched_with != id) continue;
       Side::Step& found = side.steps[identity_of(plan, side.program, call)];
       ++found.count;
@@ -221,17 +220,17 @@ class Chooser {
     for (const auto& [id, count] : kernels) {
       const size_t number = side.program.calls[id.value].kernel;
       numbers.push_back(number);
-      const KernelId printed = side.program.kernels[number].kernel;
-      if (printed.valid() && side.planned.plan.kernels[printed].is_product)
+      const std::vector<KernelId>& runs = side.program.kernels[number].runs;
+      if (runs.size() == 1 && side.planned.plan.kernels[runs[0]].is_product)
         products.push_back(number);
     }
     const TritonProgram own = part_of(side.program, numbers);
     TritonVariants variants = print_triton_variants(side.planned.plan, side.program, products);
-    const Result<std::vector<TritonImage>> own_images = tools_.compile(own);
-    const Result<std::vector<TritonImage>> other_images = tools_.compile(variants.program);
+    const Result<std::vector<TritonImage>> own_images = products_.compile(own);
+    const Result<std::vector<TritonImage>> other_images = products_.compile(variants.program);
     if (!own_images || !other_images) return std::nullopt;
-    LoadedProgram loaded(own, *own_images, tools_.arch);
-    LoadedProgram others(variants.program, *other_images, tools_.arch);
+    LoadedProgram loaded(device_program(own, *own_images), tools_.arch);
+    LoadedProgram others(device_program(variants.program, *other_images), tools_.arch);
     for (LoadedProgram* program : {&loaded, &others}) {
       const std::string fault = program->load(tools_.driver, tools_.device);
       if (fault.empty()) continue;

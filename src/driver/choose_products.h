@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "driver/tune_triton.h"
+#include "driver/tunable_triton.h"
+#include "driver/tune_kernels.h"
 #include "lowering/lowering.h"
 #include "schedule/plan.h"
 #include "support/error.h"
@@ -31,6 +32,7 @@ struct ProductTools {
   std::function<PlannedProducts(const ProductChoices&)> plan;
   // Seconds that a call of the library takes (library_call.h).
   std::function<Result<double>(const std::string&)> time_library;
+  CompileTriton compile;
 };
 
 struct MeasuredProduct {

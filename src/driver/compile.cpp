@@ -27,7 +27,8 @@
 #include "driver/stuck_compilers.h"
 #include "driver/timings.h"
 #include "driver/trace.h"
-#include "driver/tune_triton.h"
+#include "driver/tunable_cuda.h"
+#include "driver/tunable_triton.h"
 #include "graph/print_graph.h"
 #include "ir/check_status.h"
 #include "ir/print_program.h"
@@ -104,10 +105,12 @@ std::string first_library_op(const Program& program) {
 
 std::string backend_image(const SimtProgram& printed, std::string bytes) {
   BackendImage image;
-  for (const SimtFunction& function : printed.functions) {
-    image.kernels.push_back({function.name, static_cast<int32_t>(function.pointers),
-                             static_cast<int32_t>(function.integers), function.checks_values,
-                             function.origin.empty() ? "a kernel" : function.origin});
+  for (const SimtFunction& function : functions_of(printed)) {
+    const SimtProgram::Kernel& kernel = printed.kernels[function.kernel];
+    image.kernels.push_back({function.name, static_cast<int32_t>(1 + kernel.printed.buffers.size()),
+                             static_cast<int32_t>(kernel.printed.symbols.size()),
+                             kernel.printed.checks_values,
+                             kernel.origin.empty() ? "a kernel" : kernel.origin});
   }
   for (const LitzStatus status : {LITZ_INDEX_OUT_OF_RANGE, LITZ_INDEX_OUT_OF_BOUNDS,
                                   LITZ_DIVISION_BY_ZERO, LITZ_VALUE_OUT_OF_RANGE})
@@ -187,7 +190,6 @@ class Compilation {
         timings_.measure("find compiler", [&] { return find_compiler(); });
     if (!compiler) return leave("no C++ compiler can be used; " + compiler.reason());
     ArtifactCache cache = open_cache();
-    const std::string& arch = paths_.device.arch;
     std::string reason;  // why it is not Triton
     if (wants_triton()) {
       const CacheKey key = timings_.measure("key", [&] {
@@ -212,32 +214,9 @@ class Compilation {
     if (find_in_cache(cache, key)) return std::move(result_);
     // What Triton cannot say is lowered and scheduled anew: both are for one dialect.
     const Plan plan = schedule(lower(KernelDialect::kThreads), KernelDialect::kThreads);
-    SimtProgram cuda = timings_.measure("print", [&] { return print_cuda_program(plan); });
-    if (trace_.enabled()) trace_.write(kDeviceSource, cuda.text);
-    const std::vector<Nvrtc::Image> compiled = timings_.measure("compile kernels", [&] {
-      // Eager rounds after every operation.
-      return nvrtc->compile_all(split_cuda_program(cuda, translation_units(options_)),
-                                kDeviceSource, arch, {"--std=c++17", "--fmad=false"});
-    });
-    DeviceImages images = {arch, {}};
-    std::string log;
-    bool is_rejected = false;
-    for (const Nvrtc::Image& image : compiled) {
-      log += image.log;
-      is_rejected = is_rejected || !image.ok;
-      images.images.push_back(image.cubin);
-    }
-    if (trace_.enabled()) trace_.write("nvrtc.log", log);
-    if (is_rejected) {
-      result_.warnings.push_back(
-          "NVRTC rejects the kernels of a graph, which runs in eager instead; " +
-          log.substr(0, kMaxLogInMessage) + reproduce_hint(graph_, options_));
-      return leave("NVRTC rejects its kernels");
-    }
-    CppSources sources =
-        print_cuda_artifact(plan, cuda, images, artifact_options(options_, target).description);
-    sources.beside.push_back({kDeviceSource, cuda.text});
-    return build_for_device(*compiler, target, cache, key, plan, sources, "cuda", reason);
+    const std::optional<CppSources> sources = compile_cuda(*nvrtc, plan, target);
+    if (!sources) return leave("NVRTC rejects its kernels");
+    return build_for_device(*compiler, target, cache, key, plan, *sources, "cuda", reason);
   }
 
   bool wants_triton() {
@@ -248,6 +227,61 @@ class Compilation {
           "Triton cannot be imported, so kernels for a GPU are CUDA C++; pip install litz[triton]");
     }
     return false;
+  }
+
+  // Nothing where NVRTC rejects the kernels, of which it warns.
+  std::optional<CppSources> compile_cuda(const Nvrtc& nvrtc, const Plan& plan,
+                                         const CpuTarget& target) {
+    SimtProgram program = timings_.measure("print", [&] { return print_cuda_program(plan); });
+    if (trace_.enabled()) trace_.write(kDeviceSource, program.text());
+    CudaImages compiled =
+        timings_.measure("compile kernels", [&] { return compile_cuda(nvrtc, program); });
+    if (trace_.enabled()) trace_.write("nvrtc.log", compiled.log);
+    if (!compiled.ok) {
+      result_.warnings.push_back(
+          "NVRTC rejects the kernels of a graph, which runs in eager instead; " +
+          compiled.log.substr(0, kMaxLogInMessage) + reproduce_hint(graph_, options_));
+      return std::nullopt;
+    }
+    if (options_.autotune && !program.kernels.empty()) {
+      timings_.measure("tune", [&] { tune_cuda(nvrtc, plan, program, compiled); });
+      if (trace_.enabled()) trace_.write(kDeviceSource, program.text());
+    }
+    CppSources sources =
+        print_cuda_artifact(plan, program, {paths_.device.arch, std::move(compiled.images)},
+                            artifact_options(options_, target).description);
+    sources.beside.push_back({kDeviceSource, program.text()});
+    return sources;
+  }
+
+  struct CudaImages {
+    std::vector<std::string> images;  // one that is rejected is empty
+    std::string log;
+    bool ok = true;
+  };
+  CudaImages compile_cuda(const Nvrtc& nvrtc, SimtProgram& program) {
+    CudaImages result;
+    // Eager rounds after every operation.
+    for (Nvrtc::Image& image :
+         nvrtc.compile_all(split_cuda_program(program, translation_units(options_)), kDeviceSource,
+                           paths_.device.arch, {"--std=c++17", "--fmad=false"})) {
+      result.log += image.log;
+      result.ok = result.ok && image.ok;
+      result.images.push_back(image.ok ? std::move(image.cubin) : "");
+    }
+    return result;
+  }
+
+  void tune_cuda(const Nvrtc& nvrtc, const Plan& plan, SimtProgram& program, CudaImages& compiled) {
+    SimtProgram tuned = program;
+    TunableCuda kernels(plan, tuned, compiled.images, [&](SimtProgram& variants) {
+      return compile_cuda(nvrtc, variants).images;
+    });
+    if (tune(plan, kernels) == 0) return;
+    CudaImages images = compile_cuda(nvrtc, tuned);
+    if (!images.ok) return;
+    program = std::move(tuned);
+    compiled = std::move(images);
   }
 
   // Where Triton does not do it, `reason` says why; a fault of the toolchain is a warning, too.
@@ -276,7 +310,10 @@ class Compilation {
         return Unsupported{*reason};
       }
       images = triton_images(*compiled);
-      if (options_.autotune) timings_.measure("tune", [&] { tune(plan, *program, images); });
+      if (options_.autotune) {
+        TunableTriton kernels(plan, *program, images, compile_triton());
+        timings_.measure("tune", [&] { tune(plan, kernels); });
+      }
     }
     CppSources sources = print_triton_artifact(plan, *program, paths_.device.arch, images,
                                                artifact_options(options_, target).description);
@@ -304,9 +341,8 @@ class Compilation {
     return images;
   }
 
-  // What kernels are compiled and timed with, for so many seconds.
-  TuningTools tuning_tools(std::shared_ptr<const CudaDriver> driver, double seconds) {
-    const auto compile = [this](const TritonProgram& variants) -> Result<std::vector<TritonImage>> {
+  CompileTriton compile_triton() {
+    return [this](const TritonProgram& variants) -> Result<std::vector<TritonImage>> {
       if (variants.functions.empty()) return std::vector<TritonImage>();
       const Result<std::vector<TritonCompiler::Image>> compiled =
           triton_compiler(paths_.triton)
@@ -316,7 +352,11 @@ class Compilation {
       if (!compiled) return Unsupported{compiled.reason()};
       return triton_images(*compiled);
     };
-    return {std::move(driver), paths_.device.number, paths_.device.arch, compile, seconds};
+  }
+
+  // What kernels are timed with, for so many seconds.
+  TuningTools tuning_tools(std::shared_ptr<const CudaDriver> driver, double seconds) const {
+    return {std::move(driver), paths_.device.number, paths_.device.arch, seconds};
   }
 
   // Whether products are kernels or the library's calls, by measuring. Whatever goes wrong leaves
@@ -340,20 +380,20 @@ class Compilation {
           std::move(lowered.products)};
     };
     Result<ChosenProducts> chosen = choose_products(
-        {plan, [this](const std::string& call) { return paths_.time_library_call(call); }},
+        {plan, [this](const std::string& call) { return paths_.time_library_call(call); },
+         compile_triton()},
         tuning_tools(*driver, options_.autotune_seconds), triton_device());
     if (trace_.enabled()) trace_.write("products.txt", chosen ? chosen->log : chosen.reason());
     if (chosen) products_ = std::move(*chosen);
     is_untuned_ = !chosen || !chosen->is_finished;
   }
 
-  // Whatever goes wrong leaves the kernels as they are.
-  void tune(const Plan& plan, TritonProgram& program, std::vector<TritonImage>& images) {
+  // How many kernels are others than before. Whatever goes wrong leaves them as they are.
+  size_t tune(const Plan& plan, TunableKernels& kernels) {
     const Result<std::shared_ptr<const CudaDriver>> driver = CudaDriver::open();
     const double seconds = options_.autotune_seconds - products_.seconds;
-    const Result<Tuned> tuned =
-        driver ? tune_triton(plan, program, images, tuning_tools(*driver, seconds))
-               : Unsupported{driver.reason()};
+    const Result<Tuned> tuned = driver ? tune_kernels(plan, kernels, tuning_tools(*driver, seconds))
+                                       : Unsupported{driver.reason()};
     is_untuned_ = is_untuned_ || !tuned || !tuned->is_finished;
     if (!tuned) {
       result_.warnings.push_back(
@@ -361,6 +401,7 @@ class Compilation {
           tuned.reason().substr(0, kMaxLogInMessage));
     }
     if (trace_.enabled()) trace_.write("tuning.txt", tuned ? tuned->log : tuned.reason());
+    return tuned ? tuned->replaced : 0;
   }
 
   Compiled build_for_device(const HostCompiler& compiler, const CpuTarget& target,
@@ -411,10 +452,10 @@ class Compilation {
     const SimtProgram printed = timings_.measure("print", [&] {
       return print_simt_program(plan, dialect, read_heuristics(table, device.handle()));
     });
-    if (trace_.enabled()) trace_.write(table.dialect->source_name, printed.text);
+    if (trace_.enabled()) trace_.write(table.dialect->source_name, printed.text());
     if (!printed.unsupported.empty()) return leave_backend(printed.unsupported);
     const Result<std::string> image =
-        timings_.measure("compile kernels", [&] { return device.compile(printed.text); });
+        timings_.measure("compile kernels", [&] { return device.compile(printed.text()); });
     if (!image) {
       result_.warnings.push_back(
           "a backend does not compile the kernels of a graph, which runs on "
@@ -425,7 +466,7 @@ class Compilation {
     CppSources sources = print_cuda_artifact(
         plan, printed, {device.plugin().name(), {backend_image(printed, *image)}},
         artifact_options(options_, target).description);
-    sources.beside.push_back({table.dialect->source_name, printed.text});
+    sources.beside.push_back({table.dialect->source_name, printed.text()});
     if (trace_.enabled()) trace_.write(sources.units[0].name, sources.units[0].text);
     const std::string report = report_plan(plan, sources, fallbacks_);
     const BuildResult built = build(*compiler, target, cache, key, sources, report);

@@ -20,13 +20,15 @@ bool depends_on_values(const Kernel& kernel, bool checks) {
 }
 
 std::string LoadedProgram::load(const std::shared_ptr<const CudaDriver>& driver, int32_t device) {
-  numbers_.assign(images_.size(), -1);
-  for (size_t i = 0; i < images_.size(); ++i) {
-    if (images_[i].bytes.empty()) continue;
-    numbers_[i] = static_cast<int32_t>(kernels_.size());
-    code_images_.push_back(
-        {images_[i].bytes.data(), static_cast<int64_t>(images_[i].bytes.size())});
-    kernels_.push_back({program_.functions[i].name.c_str(), numbers_[i]});
+  std::vector<int32_t> image_numbers;  // -1: it is empty
+  for (const std::string& image : program_.images) {
+    image_numbers.push_back(image.empty() ? -1 : static_cast<int32_t>(code_images_.size()));
+    if (!image.empty()) code_images_.push_back({image.data(), static_cast<int64_t>(image.size())});
+  }
+  for (const DeviceProgram::Function& function : program_.functions) {
+    const int32_t image = image_numbers[function.image];
+    numbers_.push_back(image < 0 ? -1 : static_cast<int32_t>(kernels_.size()));
+    if (image >= 0) kernels_.push_back({function.name.c_str(), image});
   }
   code_ = {arch_.c_str(), code_images_.data(), kernels_.data(),
            static_cast<int32_t>(code_images_.size()), static_cast<int32_t>(kernels_.size())};
@@ -39,26 +41,19 @@ std::string LoadedProgram::load(const std::shared_ptr<const CudaDriver>& driver,
 
 std::optional<TimedRun> LoadedProgram::run_of(const Plan& plan, size_t kernel,
                                               const std::vector<BufferId>& buffers) const {
-  const TritonProgram::Kernel& k = program_.kernels[kernel];
+  const DeviceProgram::Kernel& k = program_.kernels[kernel];
+  if (k.launches.empty()) return std::nullopt;
   TimedRun run;
-  if (!k.printed.symbols.empty()) return std::nullopt;
-  for (const TritonKernel::Partial& partial : k.printed.partials)
-    run.memory_bytes.push_back(partial_bytes(partial));
+  run.memory_bytes = k.scratch_bytes;
   for (BufferId buffer : buffers) {
     const std::optional<int64_t> bytes = known_bytes(plan, buffer);
     if (!bytes) return std::nullopt;
     run.memory_bytes.push_back(*bytes);
   }
-  for (size_t i = 0; i < k.printed.functions.size(); ++i) {
-    const TritonFunction& function = k.printed.functions[i];
-    const TritonImage& image = images_[k.first + i];
-    if (numbers_[k.first + i] < 0 || !function.programs.is_constant()) return std::nullopt;
-    run.launches.push_back({numbers_[k.first + i],
-                            {function.programs.constant(), function.splits, 1},
-                            image.threads,
-                            image.shared_bytes,
-                            image.added_arguments,
-                            image.scratch_bytes * function.programs.constant() * function.splits});
+  for (TimedRun::Launch launch : k.launches) {
+    launch.kernel = numbers_[static_cast<size_t>(launch.kernel)];
+    if (launch.kernel < 0) return std::nullopt;
+    run.launches.push_back(launch);
   }
   return run;
 }

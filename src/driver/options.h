@@ -75,7 +75,7 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "what kernels for a GPU are written in: triton, cuda, or auto, which is triton where it can " \
     "be imported")                                                                                \
   X(autotune, bool, false, true, "LITZ_AUTOTUNE", kAny,                                           \
-    "measure Triton kernels with several tiles on the device, and take the fastest")              \
+    "measure kernels for a GPU with several tiles or blocks on the device, and take the fastest") \
   X(autotune_seconds, double, 30.0, false, "LITZ_AUTOTUNE_SECONDS", between(0, 1e6),              \
     "seconds that measuring the kernels of a graph may take, without compiling them")             \
   X(matrix_products, std::string, "auto", true, "LITZ_MATRIX_PRODUCTS", kAny,                     \

@@ -197,6 +197,7 @@ struct ExternKernel {
 struct Operation {
   std::variant<Pointwise, Reduction, Attention, Scan, Scatter, ExternKernel> v;
   std::string origin;  // "softmax: model.py:12", the graph node and the user's line
+  std::string op;      // "aten::_softmax", for names of kernels; not in the text form
 };
 
 struct ProgramOutput {

@@ -464,7 +464,7 @@ class Verifier {
     for (const ExternArgument& argument : item.arguments) check_argument(argument);
     for (BufferId id : item.mutated) {
       if (!known(id)) continue;
-      const std::vector<BufferId> read = buffers_read({item, {}});
+      const std::vector<BufferId> read = buffers_read({item, {}, {}});
       require(std::find(read.begin(), read.end(), id) != read.end(), 19,
               "buffer " + name(id) + " is mutated but not an argument");
       require(program_.buffer(id).kind != BufferKind::kConstant, 12,

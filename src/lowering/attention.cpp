@@ -168,7 +168,7 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
   buffer.strides = contiguous_strides(call.indices(), sizes);
   op.output = program_.add_buffer(std::move(buffer));
   const BufferId output = op.output;
-  program_.add_operation({std::move(op), origin_});
+  add(std::move(op));
   set_rounded(call, 0, whole(output));
   return true;
 }

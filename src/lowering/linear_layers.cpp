@@ -223,7 +223,7 @@ BufferId LoweringContext::add_library_call(NodeId id, std::string_view op, std::
   buffer.kind = BufferKind::kExtern;
   const BufferId result = program_.add_buffer(std::move(buffer));
   kernel.outputs.push_back(result);
-  program_.add_operation({std::move(kernel), origin_});
+  add(std::move(kernel));
   return result;
 }
 

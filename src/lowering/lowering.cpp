@@ -146,6 +146,7 @@ void LoweringContext::add_constant(NodeId id) {
 void LoweringContext::lower_call(NodeId id) {
   const Node& node = graph_.node(id);
   origin_ = node_origin(node.name, node.stack);
+  op_ = node.schema->name;
   const std::string op = node.schema->full_name();
   const auto has = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
@@ -270,7 +271,7 @@ void LoweringContext::call_library(NodeId id, std::string reason) {
       storage_offsets_[added.value] = meta.tensor.offset;
     set({id, static_cast<uint32_t>(i)}, whole(added));
   }
-  program_.add_operation({std::move(kernel), origin_});
+  add(std::move(kernel));
 }
 
 ExternArgument LoweringContext::extern_argument(const Argument& argument) {
@@ -311,6 +312,7 @@ void LoweringContext::add_outputs() {
         program_.outputs.push_back({*index});
       } else {
         origin_ = "output";
+        op_ = "";
         BufferView view = strided(tensor(*value), graph_.tensor(*value));
         const auto input = overwritten_.find(view.buffer.value);
         if (input != overwritten_.end()) view.buffer = input->second;
@@ -383,7 +385,7 @@ std::optional<Unsupported> LoweringContext::overwrite_input(NodeId id, const Ten
     redirect(target.buffer, copy.buffer);
     overwritten_[copy.buffer.value] = target.buffer;
   }
-  program_.add_operation({Pointwise{target.buffer, loops, value}, origin_});
+  add(Pointwise{target.buffer, loops, value});
   const Value self = std::get<Value>(graph_.node(id).arguments[0].v);
   set({id, 0}, tensor(self));
   return std::nullopt;
@@ -462,7 +464,7 @@ TensorValue LoweringContext::add_pointwise(Buffer buffer, const OpCall::Body& bo
              "lowering of " + origin_ + " computes " + std::string(to_string(value.dtype())) +
                  " where " + std::string(to_string(buffer.dtype)) + " is wanted");
   const BufferId id = program_.add_buffer(std::move(buffer));
-  program_.add_operation({Pointwise{id, loops, value}, origin_});
+  add(Pointwise{id, loops, value});
   return whole(id);
 }
 
@@ -514,7 +516,7 @@ Expr LoweringContext::draw_seed(const std::string& device) {
                         {}};
     kernel.outputs = {seeds_};
     kernel.has_side_effects = true;
-    draws_seeds_ = program_.add_operation({std::move(kernel), "seeds"});
+    draws_seeds_ = program_.add_operation({std::move(kernel), "seeds", ""});
   }
   Buffer& buffer = program_.buffer(seeds_);
   const Index number = buffer.sizes[0];

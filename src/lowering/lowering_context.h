@@ -58,7 +58,10 @@ class LoweringContext {
   bool draws_in_kernels() const { return options_.random_in_kernels; }
   Expr draw_seed(const std::string& device);
 
-  std::string origin() const { return origin_; }
+  // Adds an operation that comes from the node at hand.
+  OperationId add(decltype(Operation::v) operation) {
+    return program_.add_operation({std::move(operation), origin_, op_});
+  }
   std::string fresh_name(std::string_view stem);
 
  private:
@@ -133,6 +136,7 @@ class LoweringContext {
   std::vector<ProductNote> products_;
   std::vector<NodeId> mutations_;  // calls that write to an argument
   std::string origin_;
+  std::string op_;  // of the node: "aten::relu"
 };
 
 // Whether the result is memory of an argument.

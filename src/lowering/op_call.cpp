@@ -215,7 +215,7 @@ TensorValue OpCall::reduce(ReductionKind kind, std::span<const Index> sizes,
   buffer.strides = contiguous_strides(indices(), kept);
   op.output = program().add_buffer(std::move(buffer));
   const BufferId output = op.output;
-  program().add_operation({std::move(op), context_.origin()});
+  context_.add(std::move(op));
   TensorValue value = context_.whole(output);
   if (!keep_dims) return value;
   std::vector<Index> full;
@@ -280,7 +280,7 @@ TensorValue OpCall::scan(ScanKind kind, std::span<const Index> sizes, size_t axi
   buffer.strides = contiguous_strides(indices(), sizes);
   op.output = program().add_buffer(std::move(buffer));
   const BufferId output = op.output;
-  program().add_operation({std::move(op), context_.origin()});
+  context_.add(std::move(op));
   return context_.whole(output);
 }
 
@@ -305,7 +305,7 @@ TensorValue OpCall::scatter(const TensorMeta& meta, const Body& initial, StoreMo
   buffer.strides = meta.strides;
   op.output = program().add_buffer(std::move(buffer));
   const BufferId output = op.output;
-  program().add_operation({std::move(op), context_.origin()});
+  context_.add(std::move(op));
   return context_.whole(output);
 }
 

@@ -16,6 +16,8 @@ constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kSmallestBlock = 4096;
 // Bounds the search in acquire; more different sizes than this are not worth keeping.
 constexpr size_t kMaxIdleBlocks = 64;
+// That the pool holds beyond the most that was in use at once, before pages are moved.
+constexpr size_t kSpareBytes = size_t{16} << 20;
 
 // Rounds up to one of eight sizes for each power of two, so that nearly equal requests share blocks
 // and at most an eighth is wasted.
@@ -25,11 +27,10 @@ size_t round_to_class(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-void* allocate_from_system(size_t bytes) {
-  if (bytes < kHugePage)
-    return std::aligned_alloc(kSmallestBlock,
-                              (bytes + kSmallestBlock - 1) / kSmallestBlock * kSmallestBlock);
-  const size_t mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+// Of a block that is mapped.
+size_t mapped_bytes(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
+
+void* map_huge_pages(size_t mapped) {
   // One huge page more than needed, then the unaligned ends are given back.
   void* raw = mmap(nullptr, mapped + kHugePage, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -45,11 +46,28 @@ void* allocate_from_system(size_t bytes) {
   return data;
 }
 
+// Whether all pages have moved; if not, some may have, and the target may have holes.
+bool move(char* from, char* to, size_t bytes) {
+  constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED;
+  if (mremap(from, bytes, bytes, kFlags, to) != MAP_FAILED) return true;
+  // Pages that came from several places move only apart.
+  for (size_t at = 0; at < bytes; at += kHugePage) {
+    if (mremap(from + at, kHugePage, kHugePage, kFlags, to + at) == MAP_FAILED) return false;
+  }
+  return true;
+}
+
+void* allocate_from_system(size_t bytes) {
+  if (bytes >= kHugePage) return map_huge_pages(mapped_bytes(bytes));
+  return std::aligned_alloc(kSmallestBlock,
+                            (bytes + kSmallestBlock - 1) / kSmallestBlock * kSmallestBlock);
+}
+
 void deallocate(Block block) {
   if (block.bytes < kHugePage) {
     std::free(block.data);
   } else {
-    munmap(block.data, (block.bytes + kHugePage - 1) / kHugePage * kHugePage);
+    munmap(block.data, mapped_bytes(block.bytes));
   }
 }
 
@@ -61,7 +79,7 @@ size_t BlockPool::default_limit() {
 }
 
 BlockPool::BlockPool(size_t limit, Allocate allocate)
-    : allocate_(allocate ? std::move(allocate) : Allocate(allocate_from_system)), limit_(limit) {}
+    : allocate_(std::move(allocate)), limit_(limit) {}
 
 BlockPool::~BlockPool() {
   for (const Block& block : idle_) deallocate(block);
@@ -70,8 +88,10 @@ BlockPool::~BlockPool() {
 Block BlockPool::acquire(size_t bytes) {
   if (bytes == 0) return {};
   const size_t capacity = round_to_class(bytes);
+  std::vector<Block> sources;
   {
     std::lock_guard lock(mutex_);
+    most_in_use_ = std::max(most_in_use_, bytes_in_use_ + capacity);
     const auto found = std::find_if(idle_.rbegin(), idle_.rend(),
                                     [&](const Block& b) { return b.bytes == capacity; });
     if (found != idle_.rend()) {
@@ -81,13 +101,62 @@ Block BlockPool::acquire(size_t bytes) {
       bytes_in_use_ += block.bytes;
       return block;
     }
+    sources = take_pages(capacity);
   }
-  void* data = allocate_(capacity);
-  if (data == nullptr && trim() > 0) data = allocate_(capacity);
+  const auto allocate = [&] {
+    return allocate_ ? allocate_(capacity) : allocate_from_system(capacity);
+  };
+  void* data = sources.empty() ? allocate() : move_pages(std::move(sources), capacity);
+  if (data == nullptr && trim() > 0) data = allocate();
   if (data == nullptr) return {};
   std::lock_guard lock(mutex_);
   bytes_in_use_ += capacity;
   return {data, capacity};
+}
+
+std::vector<Block> BlockPool::take_pages(size_t capacity) {
+  const size_t spare = std::max(kSpareBytes, most_in_use_ / 16);
+  if (allocate_ || capacity < kHugePage ||
+      bytes_in_use_ + idle_bytes_ + capacity <= most_in_use_ + spare)
+    return {};
+  std::vector<Block> taken;
+  size_t bytes = 0;
+  for (auto block = idle_.begin(); block != idle_.end() && bytes < capacity;) {
+    if (block->bytes < kHugePage) {
+      ++block;
+      continue;
+    }
+    bytes += mapped_bytes(block->bytes);
+    idle_bytes_ -= block->bytes;
+    taken.push_back(*block);
+    block = idle_.erase(block);
+  }
+  return taken;
+}
+
+void* BlockPool::move_pages(std::vector<Block> sources, size_t capacity) {
+  const size_t wanted = mapped_bytes(capacity);
+  auto* data = static_cast<char*>(map_huge_pages(wanted));
+  size_t filled = 0;
+  while (!sources.empty()) {
+    const Block source = sources.back();
+    const size_t bytes = std::min(mapped_bytes(source.bytes), wanted - filled);
+    if (data == nullptr || !move(static_cast<char*>(source.data), data + filled, bytes)) {
+      // The mapping may have a hole now.
+      if (data != nullptr) munmap(data, wanted);
+      for (const Block& block : sources) deallocate(block);
+      return nullptr;
+    }
+    sources.pop_back();
+    filled += bytes;
+    // What is left of the last one stays idle.
+    if (const size_t left = mapped_bytes(source.bytes) - bytes; left > 0) {
+      std::lock_guard lock(mutex_);
+      idle_.insert(idle_.begin(), {static_cast<char*>(source.data) + bytes, left});
+      idle_bytes_ += left;
+    }
+  }
+  return data;
 }
 
 void BlockPool::release(Block block) {

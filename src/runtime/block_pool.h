@@ -3,7 +3,8 @@
 // Fresh memory costs a page fault for every 4 KiB at its first touch, which for a large tensor is
 // several times the time of the work done on it. The pool keeps a bounded number of bytes of
 // returned blocks, hands the most recently used one out again, and backs large blocks by huge pages
-// where the kernel allows.
+// where the kernel allows. Where it would hold notably more than was ever in use at once, the pages
+// of idle blocks move into a block of another size.
 #pragma once
 
 #include <cstddef>
@@ -52,13 +53,19 @@ class BlockPool {
  private:
   // Takes the oldest idle blocks out that are over the limit. The caller has the mutex.
   std::vector<Block> evict(size_t limit);
+  // Takes idle blocks out whose pages a block of `capacity` is to be made of; none where a fresh
+  // one may be had. The caller has the mutex.
+  std::vector<Block> take_pages(size_t capacity);
+  // Fresh memory, or nullptr, for the part that has no pages in `sources`, which are used up.
+  void* move_pages(std::vector<Block> sources, size_t capacity);
 
-  const Allocate allocate_;
+  const Allocate allocate_;  // nothing: the system's
   mutable std::mutex mutex_;
   size_t limit_;
   std::vector<Block> idle_;  // oldest first
   size_t idle_bytes_ = 0;
   size_t bytes_in_use_ = 0;
+  size_t most_in_use_ = 0;
 };
 
 }  // namespace litz

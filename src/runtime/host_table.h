@@ -10,8 +10,8 @@
 
 namespace litz {
 
-// The LitzHost of one run, whose functions are the static members of its class; without those for
-// device code.
+// The LitzHost of one run, whose functions are the static members of its class; without those that
+// may be NULL.
 template <class Run>
 LitzHost make_host_table(Run* run) {
   return {.abi_version = LITZ_ABI_VERSION,
@@ -26,7 +26,8 @@ LitzHost make_host_table(Run* run) {
           .fail = Run::fail,
           .copy = Run::copy,
           .launch = nullptr,
-          .constant = nullptr};
+          .constant = nullptr,
+          .drop_input = nullptr};
 }
 
 // Bytes from the first element to the end of the last one.

@@ -124,6 +124,7 @@ TorchRun::TorchRun(const TorchHost& host, PythonOps& python)
       threads_(host.environment_->num_threads()),
       table_(make_host_table(this)),
       workspace_(api_, host.device_) {
+  if (python.drops_inputs()) table_.drop_input = drop_input;
   if (host.is_cuda()) enter_device();
 }
 
@@ -309,6 +310,10 @@ int TorchRun::launch(void* self, int32_t kernel, const int64_t* grid, int32_t th
 int TorchRun::constant(void* self, const void* bytes, int64_t num_bytes, void** data) {
   auto& run = *static_cast<TorchRun*>(self);
   return run.host_.module_->constant(bytes, num_bytes, run.stream_, data, &run.message_);
+}
+
+void TorchRun::drop_input(void* self, int32_t input) {
+  static_cast<TorchRun*>(self)->python_.drop_input(input);
 }
 
 int TorchRun::copy(void* self, const LitzTensor* from, LitzTensor* to) {

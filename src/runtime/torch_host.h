@@ -43,6 +43,9 @@ class PythonOps {
   // run; `message` gets its text.
   virtual int call(int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,
                    int32_t num_results, std::string* message) = 0;
+  // Whether the run may drop its inputs, and what then becomes of one.
+  virtual bool drops_inputs() const { return false; }
+  virtual void drop_input(int32_t /*input*/) {}
 };
 
 // What all graphs of a process share.
@@ -130,6 +133,7 @@ class TorchRun {
                     int64_t shared_bytes, void** arguments);
   static int constant(void* self, const void* bytes, int64_t num_bytes, void** data);
   static int copy(void* self, const LitzTensor* from, LitzTensor* to);
+  static void drop_input(void* self, int32_t input);
 
   void enter_device();
   int call_op(int32_t op, const LitzValue* args, int32_t num_args, LitzValue* results,

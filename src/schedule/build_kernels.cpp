@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "schedule/kernel_name.h"
 #include "schedule/matrix_product.h"
 #include "schedule/window_sum.h"
 #include "support/error.h"
@@ -92,12 +93,16 @@ class KernelBuilder {
   void add_origins(OperationId id, const AbsorbedOperations& absorbed) {
     for (OperationId inside : absorbed[id]) {
       if (!named_.insert(inside.value).second) continue;
-      kernel_.origins.push_back(program_.operations()[inside].origin);
+      add_origin(program_.operations()[inside]);
       add_saved(std::get<Pointwise>(program_.operations()[inside].v).output);
     }
-    add_origin(program_.operations()[id].origin);
+    add_origin(program_.operations()[id]);
   }
-  void add_origin(const std::string& origin) { kernel_.origins.push_back(origin); }
+  void add_origin(const Operation& operation) {
+    kernel_.origins.push_back(operation.origin);
+    const std::vector<KernelOp> ops = kernel_ops(operation);
+    kernel_.ops.insert(kernel_.ops.end(), ops.begin(), ops.end());
+  }
 
   // The buffer is neither written nor read.
   void add_saved(BufferId id) {
@@ -339,7 +344,7 @@ std::vector<Kernel> build_scatter(const Program& program, const FusionGroup& gro
   std::vector<Kernel> kernels;
   if (op.initial.valid()) {
     KernelBuilder builder(program, op.initial_loops.variables, {});
-    builder.add_origin(operation.origin);
+    builder.add_origin(operation);
     KernelStore store;
     store.buffer = op.output;
     store.offset = builder.offset_of(op.output, op.initial_loops.variables);

@@ -262,6 +262,7 @@ class Joiner {
     }
     if (!possible || !fits(kernel) || joined.bytes < kLeastGain * partial_bytes) return false;
     kernel.origins.insert(kernel.origins.end(), guest.origins.begin(), guest.origins.end());
+    kernel.ops.insert(kernel.ops.end(), guest.ops.begin(), guest.ops.end());
     kernel.bytes_saved = kernel.bytes_saved + guest.bytes_saved + joined.bytes;
     return true;
   }

@@ -92,6 +92,12 @@ struct KernelAttention {
   Expr score;
 };
 
+// A part of a kernel's name (schedule/kernel_name.h).
+struct KernelOp {
+  std::string name;  // "aten::relu", "sum"
+  bool is_pointwise = true;
+};
+
 struct Kernel {
   std::vector<KernelLoop> outer;
   std::vector<KernelLoop> inner;
@@ -103,6 +109,7 @@ struct Kernel {
   bool is_product = false;  // its reduction is a matrix product (schedule/matrix_product.h)
   std::optional<KernelAttention> attention;
   std::vector<std::string> origins;  // the graph nodes it came from, in order
+  std::vector<KernelOp> ops;         // what it does, in order
 
   // For explain.
   std::vector<BufferId> reads;

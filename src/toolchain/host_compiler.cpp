@@ -257,7 +257,8 @@ std::optional<Command> HostCompiler::direct_link_command(const SharedLibraryJob&
   if (linker_.empty()) return std::nullopt;
   std::vector<std::string> argv = {linker_};
   if (identity_.family == Family::kZig) argv.push_back("ld.lld");
-  append(argv, {"-shared", "-s", "-z", "defs", "-z", "noexecstack", "--build-id=none",
+  // Names of functions stay, for profilers and debuggers.
+  append(argv, {"-shared", "-S", "-z", "defs", "-z", "noexecstack", "--build-id=none",
                 "--hash-style=gnu", "--as-needed", "-o", kLibraryName});
   for (const SourceUnit& unit : job.units) argv.push_back(object_name(unit));
 #if defined(__aarch64__)
@@ -275,9 +276,12 @@ std::optional<Command> HostCompiler::direct_link_command(const SharedLibraryJob&
 Command HostCompiler::driver_link_command(const SharedLibraryJob& job,
                                           const std::string& work_dir) const {
   std::vector<std::string> argv = driver();
-  append(argv,
-         {"-shared", "-nostdlib", "-s", "-Wl,-z,defs", "-Wl,-z,noexecstack", "-o", kLibraryName});
-  if (identity_.family != Family::kZig) append(argv, {"-Wl,--build-id=none", "-Wl,--as-needed"});
+  append(argv, {"-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-z,noexecstack", "-o", kLibraryName});
+  if (identity_.family == Family::kZig) {
+    argv.push_back("-s");
+  } else {
+    append(argv, {"-Wl,--strip-debug", "-Wl,--build-id=none", "-Wl,--as-needed"});
+  }
   for (const SourceUnit& unit : job.units) argv.push_back(object_name(unit));
   for (const std::string& library : job.libraries) {
     argv.push_back("-l" + short_library_name(library));

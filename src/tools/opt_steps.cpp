@@ -101,7 +101,7 @@ Text emit_for_backend(const Plan& plan, const std::string& path) {
   const SimtProgram program =
       print_simt_program(plan, dialect, read_heuristics(plugin->table(), nullptr));
   if (!program.unsupported.empty()) throw UserError(program.unsupported);
-  return {program.text};
+  return {program.text()};
 }
 
 State schedule_to(const State& state, const std::string& name, const Options& options) {
@@ -134,11 +134,8 @@ State emit(const State& state, const std::string& form, const Options& options) 
                   [](const Kernel& kernel) { return kernel.attention.has_value(); });
   if (attends && !form.starts_with("triton"))
     throw UserError("--emit " + form + " cannot print attention, which is a kernel for Triton");
-  if (form == "cuda") return Text{print_cuda_program(plan).text};
-  if (form == "cuda-kernels") {
-    const SimtProgram cuda = print_cuda_program(plan);
-    return Text{cuda.text.substr(cuda.kernels_begin)};
-  }
+  if (form == "cuda") return Text{print_cuda_program(plan).text()};
+  if (form == "cuda-kernels") return Text{print_cuda_program(plan).kernels_text()};
   if (form == "triton" || form == "triton-kernels") {
     const Result<TritonProgram> triton = print_triton_program(plan);
     if (!triton) throw UserError("the plan cannot be printed as Triton; " + triton.reason());

@@ -38,12 +38,6 @@ class ChooseProductsTest : public FakeCudaTest {
     tools_.driver = driver_;
     tools_.arch = "sm_90";
     tools_.seconds = 600;
-    tools_.compile = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
-      std::vector<TritonImage> images;
-      for (const TritonProgram::Function& f : program.functions)
-        images.push_back({"image of " + f.name, 0, f.warps * 32, 2});
-      return images;
-    };
   }
 
   // Where a call of the library takes so many microseconds.
@@ -63,6 +57,12 @@ class ChooseProductsTest : public FakeCudaTest {
       calls_.push_back(call);
       if (microseconds < 0) return Unsupported{"the library has no such op"};
       return microseconds * 1e-6;
+    };
+    products.compile = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
+      std::vector<TritonImage> images;
+      for (const TritonProgram::Function& f : program.functions)
+        images.push_back({"image of " + f.name, 0, f.warps * 32, 2});
+      return images;
     };
     Result<ChosenProducts> chosen = choose_products(products, tools_, TritonDevice{132});
     fault_ = chosen ? "" : chosen.reason();

@@ -307,7 +307,7 @@ def test_threads_that_make_no_block(opencl, tmp_path):
 def test_a_launch_that_fails(opencl, tmp_path):
     failing = ("  cl_kernel called = module->", '  if (kernel == 0) return fail("the device is lost");\n  cl_kernel called = module->')
     litz.register_backend(variant(tmp_path, "lost", failing))
-    with pytest.raises(RuntimeError, match="lost:0: launching the kernel k0 failed: the device is lost"):
+    with pytest.raises(RuntimeError, match="lost:0: launching the kernel litz_add_k0 failed: the device is lost"):
         run(lambda x: x + 1, {**opencl, "device": "lost"}, torch.randn(5))
 
 

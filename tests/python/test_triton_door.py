@@ -20,16 +20,20 @@ def test_triton_is_the_dialect_where_it_can_be_imported(with_cuda):
     result, _ = compile_for_device(softmax, "cuda:0")
     assert (result.info["dialect"], result.info["dialect_reason"]) == ("triton", "")
     assert result.warnings == ()
-    assert [kernel["name"] for kernel in result.info["kernels"]] == ["k0"]
+    assert [kernel["name"] for kernel in result.info["kernels"]] == ["litz_mul_softmax_k0"]
 
 
-def test_tuning_needs_the_device_and_its_absence_costs_nothing_else(with_cuda, tmp_path):
-    result, _ = compile_for_device(softmax, "cuda:0", autotune=True, trace=str(tmp_path))
-    assert [kernel["name"] for kernel in result.info["kernels"]] == ["k0"]
+@pytest.mark.parametrize("dialect", ["triton", "cuda"])
+def test_tuning_needs_the_device_and_its_absence_costs_nothing_else(with_cuda, tmp_path, dialect):
+    result, _ = compile_for_device(
+        softmax, "cuda:0", autotune=True, gpu_dialect=dialect, trace=str(tmp_path)
+    )
+    assert result.info["dialect"] == dialect
+    assert [kernel["name"] for kernel in result.info["kernels"]] == ["litz_mul_softmax_k0"]
     assert "tune" in result.info["timings"]
     if torch.cuda.is_available():
         assert result.warnings == ()
-        assert next(tmp_path.glob("**/*tuning.txt")).read_text().startswith("k0: ")
+        assert next(tmp_path.glob("**/*tuning.txt")).read_text().startswith("litz_mul_softmax_k0: ")
     else:
         (warning,) = result.warnings
         assert warning.startswith("the kernels of a graph could not be tuned"), warning
@@ -195,7 +199,7 @@ def test_small_kernels_are_launched_together(with_cuda, dialect):
         (
             f"reply(b'ready', b'{VERSION}'); sys.stdin.buffer.read(9); "
             "reply(b'', b'0', b'0', b'0', b'0', b'PTXASError: spilled'); sys.stdin.buffer.read()",
-            "k0: PTXASError: spilled",
+            "_k0: PTXASError: spilled",
         ),
     ],
 )

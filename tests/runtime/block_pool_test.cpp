@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 namespace litz {
 namespace {
@@ -58,6 +59,49 @@ TEST(BlockPool, CountsWhatIsHandedOut) {
   pool.set_limit(b.bytes - 1);
   EXPECT_EQ(pool.usage().idle, 0u);
   EXPECT_EQ(pool.usage().limit, b.bytes - 1);
+}
+
+TEST(BlockPool, MovesPagesOfIdleBlocksIntoOneOfAnotherSize) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  BlockPool pool(size_t{4} << 30);
+  std::vector<Block> blocks;
+  for (int i = 0; i < 12; ++i) {
+    blocks.push_back(pool.acquire(12 * kMiB));
+    std::memset(blocks.back().data, i + 1, blocks.back().bytes);
+  }
+  for (const Block& block : blocks) pool.release(block);
+  ASSERT_EQ(pool.usage().idle, 144 * kMiB);
+  // Two of the idle ones and half of a third.
+  const Block first = pool.acquire(13 * kMiB);
+  ASSERT_NE(first.data, nullptr);
+  EXPECT_EQ(pool.usage().idle, 144 * kMiB) << "there is room for a fresh one";
+  const Block second = pool.acquire(30 * kMiB);
+  ASSERT_NE(second.data, nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(second.data) % 64, 0u);
+  EXPECT_EQ(pool.usage().idle, 114 * kMiB) << "pages of idle blocks have moved";
+  EXPECT_EQ(pool.usage().in_use, first.bytes + second.bytes);
+  const auto* bytes = static_cast<const unsigned char*>(second.data);
+  for (size_t at = 0; at < second.bytes; at += 4096)
+    ASSERT_TRUE(bytes[at] >= 1 && bytes[at] <= 12) << "a page at " << at << " is a fresh one";
+  std::memset(second.data, 99, second.bytes);
+  // More than there is: the rest is fresh.
+  const Block all = pool.acquire(160 * kMiB);
+  ASSERT_NE(all.data, nullptr);
+  std::memset(all.data, 7, all.bytes);
+  EXPECT_EQ(bytes[0], 99);
+  EXPECT_EQ(bytes[second.bytes - 1], 99);
+  EXPECT_EQ(pool.usage().idle, 0u);
+  // Pages that have moved before move again.
+  pool.release(all);
+  const Block again = pool.acquire(144 * kMiB);
+  ASSERT_NE(again.data, nullptr);
+  bytes = static_cast<const unsigned char*>(again.data);
+  for (size_t at = 0; at < again.bytes; at += 4096)
+    ASSERT_EQ(bytes[at], 7) << "a page at " << at << " is another one";
+  EXPECT_EQ(pool.usage().idle, all.bytes - again.bytes);
+  for (const Block& block : {first, second, again}) pool.release(block);
+  EXPECT_EQ(pool.usage().in_use, 0u);
+  EXPECT_EQ(pool.trim(), first.bytes + second.bytes + all.bytes);
 }
 
 TEST(BlockPool, WithoutMemoryItsOwnGoesBackFirst) {

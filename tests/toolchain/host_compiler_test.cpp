@@ -97,6 +97,22 @@ TEST_P(RealCompilerTest, BuildsALibraryThatLoadsAndRuns) {
   EXPECT_TRUE(std::filesystem::is_empty(path("work")));
 }
 
+TEST_P(RealCompilerTest, ProfilersSeeTheNamesOfFunctions) {
+  Result<HostCompiler> compiler = find(GetParam());
+  ASSERT_TRUE(compiler) << compiler.reason();
+  BuildResult result = compiler->build(
+      job({{"unit.cpp",
+            "__attribute__((noinline)) static float litz_relu_k0(float x) {\n"
+            "  return x < 0 ? 0 : x;\n}\n"
+            "extern \"C\" __attribute__((visibility(\"default\"))) float add(float a, "
+            "float b) {\n  return litz_relu_k0(a) + litz_relu_k0(b);\n}\n"}}));
+  ASSERT_TRUE(result.ok()) << result.log;
+  EXPECT_EQ(call_add(path("out.so")), 5.0f);
+  std::ifstream file(path("out.so"), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  EXPECT_NE(bytes.find("litz_relu_k0"), std::string::npos);
+}
+
 TEST_P(RealCompilerTest, UnitsAreLinkedTogether) {
   Result<HostCompiler> compiler = find(GetParam());
   ASSERT_TRUE(compiler) << compiler.reason();

@@ -243,13 +243,29 @@ void print_launches(const Plan& plan, bool combines, const LaunchPrinter& printe
   }
 }
 
-std::string origins_comment(const Plan& plan, const CombinedLaunch& launch) {
+std::optional<CombinedLaunch> combine_again(
+    std::span<const KernelId> kernels, const std::vector<BufferId>& launched,
+    const std::function<std::optional<CombinedPart>(KernelId)>& print_part) {
+  std::vector<CombinedPart> parts;
+  for (KernelId id : kernels) {
+    std::optional<CombinedPart> part = print_part(id);
+    if (!part) return std::nullopt;
+    part->kernel = id;
+    parts.push_back(std::move(*part));
+  }
+  std::vector<CombinedLaunch> launches = LaunchPlanner().run(parts);
+  if (launches.size() != 1 || launches[0].buffers != launched) return std::nullopt;
+  return std::move(launches[0]);
+}
+
+Kernel origins_of(const Plan& plan, const CombinedLaunch& launch) {
   Kernel together;
   for (KernelId id : launch.kernels()) {
-    const std::vector<std::string>& own = plan.kernels[id].origins;
-    together.origins.insert(together.origins.end(), own.begin(), own.end());
+    const Kernel& own = plan.kernels[id];
+    together.origins.insert(together.origins.end(), own.origins.begin(), own.origins.end());
+    together.ops.insert(together.ops.end(), own.ops.begin(), own.ops.end());
   }
-  return origins_comment(together);
+  return together;
 }
 
 std::string print_choice(const CombinedLaunch& launch, const ChoiceWords& words, int level,

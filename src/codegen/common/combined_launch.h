@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,14 @@ struct LaunchPrinter {
 // Prints all kernels, those of a KernelSet in as few launches as there can be, where `combines`.
 void print_launches(const Plan& plan, bool combines, const LaunchPrinter& printer);
 
-// What the launch came from, as a comment of C++ above it.
-std::string origins_comment(const Plan& plan, const CombinedLaunch& launch);
+// The same kernels, printed in another way, as one launch; nothing where they need more or get
+// their buffers in another order than `launched`, which says it of the first way.
+std::optional<CombinedLaunch> combine_again(
+    std::span<const KernelId> kernels, const std::vector<BufferId>& launched,
+    const std::function<std::optional<CombinedPart>(KernelId)>& print_part);
+
+// A kernel that came from what all of the launch came from, for its comment and its name.
+Kernel origins_of(const Plan& plan, const CombinedLaunch& launch);
 
 // The words of a language for the statements of the launched function.
 struct ChoiceWords {

@@ -30,6 +30,7 @@ struct LitzHost {
   int (*copy)(void* self, const LitzTensor* from, LitzTensor* to);
   int (*launch)(void* self, i32 kernel, const i64* grid, i32 threads, i64 shared_bytes, void** arguments);
   int (*constant)(void* self, const void* bytes, i64 num_bytes, void** data);
+  void (*drop_input)(void* self, i32 input);
 };
 struct LitzDeviceImage { const void* bytes; i64 num_bytes; };
 struct LitzDeviceKernel { const char* name; i32 image; };

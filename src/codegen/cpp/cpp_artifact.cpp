@@ -8,6 +8,7 @@
 #include "codegen/cpp/cpp_kernel.h"
 #include "codegen/cpp/cpp_run.h"
 #include "codegen/cpp/cpp_text.h"
+#include "schedule/kernel_name.h"
 #include "support/error.h"
 
 namespace litz {
@@ -47,7 +48,7 @@ CppSources print_cpp_artifact(const Plan& plan, const CppArtifactOptions& option
     const auto [found, added] = known.emplace(std::move(printed.text), functions.size());
     if (added)
       functions.push_back(
-          {"k" + std::to_string(functions.size()), found->first, origins_comment(kernel)});
+          {kernel_name(kernel.ops, functions.size()), found->first, origins_comment(kernel)});
     const std::string& name = functions[found->second].name;
     calls.push_back(
         {name, std::move(printed.buffers), std::move(printed.symbols), printed.checks_values});

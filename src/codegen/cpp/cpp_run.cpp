@@ -15,6 +15,8 @@ namespace litz {
 namespace {
 
 // Calls in a row have nothing to gain from an optimizer, which takes seconds for long ones.
+constexpr int64_t kLargeInput = 64 * 1024;  // bytes that are worth a call
+
 constexpr const char* kPlainFunction = R"(
 #if defined(__clang__)
 #define LITZ_PLAIN __attribute__((optnone, noinline))
@@ -306,11 +308,9 @@ class RunPrinter {
   // ---- steps ----
 
   void print_body() {
-    for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
-      const BufferId id(i);
-      if (storage(id).kind == Storage::Kind::kOutput) allocate_output(id);
-    }
+    const Uses uses = uses_of_memory();
     for (uint32_t step = 0; step < plan_.steps.size(); ++step) {
+      for (BufferId id : uses.outputs_from[step]) allocate_output(id);
       for (KernelId kernel : kernels_of(plan_.steps[step])) {
         if (!calls_[kernel.value].function.empty())
           call_kernel(calls_[kernel.value], plan_.kernels[kernel]);
@@ -322,9 +322,58 @@ class RunPrinter {
         body_.line("host->release(host->self, &" + name + ");");
         body_.line(name + ".handle = 0;");
       }
+      for (uint32_t input : uses.inputs_until[step]) {
+        body_.line("if (host->drop_input != 0) host->drop_input(host->self, " + text(input) + ");");
+      }
     }
+    for (BufferId id : uses.outputs_from.back()) allocate_output(id);
     for (const std::string& line : copied_back_) body_.line(line);
     print_outputs();
+  }
+
+  // By step, and behind the last one.
+  struct Uses {
+    std::vector<std::vector<BufferId>> outputs_from;  // memory that it is the first to need
+    std::vector<std::vector<uint32_t>> inputs_until;  // that it is the last to need
+  };
+
+  // Outputs take memory where they are first written, and large inputs that are nothing but read
+  // may be freed where they have been: a graph of gradients never has all of both.
+  Uses uses_of_memory() const {
+    const size_t steps = plan_.steps.size();
+    std::vector<size_t> first(program_.buffers().size(), steps);
+    std::vector<size_t> last(program_.buffers().size(), steps);
+    const auto use = [&](BufferId id, size_t step) {
+      first[id.value] = std::min(first[id.value], step);
+      last[id.value] = step;
+    };
+    for (size_t step = 0; step < steps; ++step) {
+      for (KernelId kernel : kernels_of(plan_.steps[step])) {
+        for (BufferId id : plan_.kernels[kernel].reads) use(id, step);
+        for (BufferId id : plan_.kernels[kernel].writes) use(id, step);
+      }
+      if (const auto* id = std::get_if<OperationId>(&plan_.steps[step].v)) {
+        const Operation& operation = program_.operations()[*id];
+        for (BufferId read : buffers_read(operation)) use(read, step);
+        for (BufferId written : buffers_written(operation)) use(written, step);
+      }
+    }
+    for (const ProgramOutput& output : program_.outputs) {
+      if (const auto* view = std::get_if<BufferView>(&output.v)) last[view->buffer.value] = steps;
+    }
+    Uses uses;
+    uses.outputs_from.resize(steps + 1);
+    uses.inputs_until.resize(steps + 1);
+    for (uint32_t i = 0; i < program_.buffers().size(); ++i) {
+      const BufferId id(i);
+      const Buffer& buffer = program_.buffer(id);
+      if (storage(id).kind == Storage::Kind::kOutput) uses.outputs_from[first[i]].push_back(id);
+      const Index elements = storage_elements(program_, buffer);
+      if (storage(id).kind == Storage::Kind::kInput && last[i] < steps && !mutated_inputs_[i] &&
+          !(elements.is_constant() && elements.constant() * size_of(buffer.dtype) < kLargeInput))
+        uses.inputs_until[last[i]].push_back(storage(id).number);
+    }
+    return uses;
   }
 
   const std::vector<uint32_t>& dying_after(uint32_t step) {

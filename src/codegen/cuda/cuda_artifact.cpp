@@ -18,44 +18,57 @@ SimtProgram print_cuda_program(const Plan& plan) {
   return print_simt_program(plan, cuda_dialect(), ThreadHeuristics{});
 }
 
-std::vector<std::string> split_cuda_program(SimtProgram& program, size_t most) {
-  const size_t bytes = program.text.size() - program.kernels_begin;
-  const size_t count = std::min({most, program.pieces.size(), bytes / kBytesOfStart});
-  if (count < 2) return {program.text};
+SimtVariants print_cuda_variants(const Plan& plan, const SimtProgram& program,
+                                 const std::vector<size_t>& kernels) {
+  return print_simt_variants(plan, program, kernels, cuda_dialect(), ThreadHeuristics{});
+}
 
-  const auto end_of = [&](size_t piece) {
-    return piece + 1 < program.pieces.size() ? program.pieces[piece + 1] : program.text.size();
-  };
-  const auto length = [&](size_t piece) { return end_of(piece) - program.pieces[piece]; };
-  std::vector<size_t> longest_first(program.pieces.size());
+std::vector<std::string> split_cuda_program(SimtProgram& program, size_t most) {
+  std::vector<std::string> sources;
+  size_t bytes = 0;
+  for (const SimtProgram::Kernel& kernel : program.kernels) {
+    sources.push_back(kernel.source());
+    bytes += sources.back().size();
+  }
+  const size_t count = std::clamp<size_t>(std::min(sources.size(), bytes / kBytesOfStart), 1, most);
+  std::vector<size_t> longest_first(sources.size());
   std::iota(longest_first.begin(), longest_first.end(), size_t{0});
   std::stable_sort(longest_first.begin(), longest_first.end(),
-                   [&](size_t a, size_t b) { return length(a) > length(b); });
+                   [&](size_t a, size_t b) { return sources[a].size() > sources[b].size(); });
   std::vector<size_t> loads(count, 0);
-  std::vector<size_t> program_of(program.pieces.size());
-  for (size_t piece : longest_first) {
+  for (size_t kernel : longest_first) {
     const auto least = std::min_element(loads.begin(), loads.end());
-    *least += length(piece);
-    program_of[piece] = static_cast<size_t>(least - loads.begin());
+    *least += sources[kernel].size();
+    program.kernels[kernel].image = static_cast<size_t>(least - loads.begin());
   }
-  std::vector<std::string> programs(count, program.text.substr(0, program.kernels_begin));
-  for (size_t piece = 0; piece < program.pieces.size(); ++piece)
-    programs[program_of[piece]].append(program.text, program.pieces[piece], length(piece));
-  for (SimtFunction& function : program.functions) function.image = program_of[function.piece];
+  std::vector<std::string> programs(count, program.prelude.text());
+  for (size_t kernel = 0; kernel < sources.size(); ++kernel)
+    programs[program.kernels[kernel].image] += sources[kernel];
   return programs;
 }
 
 CppSources print_cuda_artifact(const Plan& plan, const SimtProgram& program,
                                const DeviceImages& compiled, const std::string& description) {
   DeviceCode code = {compiled.target, compiled.images, {}};
-  for (const SimtFunction& function : program.functions)
-    code.functions.push_back({function.name, function.image});
+  for (const SimtFunction& function : functions_of(program))
+    code.functions.push_back({function.name, program.kernels[function.kernel].image});
   CppRunOptions options;
   options.description = description;
   options.aligned = program.relies_on_alignment;
-  options.scratch_bytes = program.scratch_bytes;
+  options.scratch_bytes = program.scratch_bytes();
   Prelude prelude(PreludeTarget{});
-  return print_device_artifact(plan, program.calls, program.host_text, code, prelude, options);
+  std::vector<KernelCall> calls;
+  for (uint32_t i = 0; i < program.calls.size(); ++i) {
+    const DeviceCall& call = program.calls[i];
+    if (call.launched_with == KernelId(i)) {
+      const SimtProgram::Kernel& kernel = program.kernels[call.kernel];
+      calls.push_back(
+          {kernel.name, call.buffers, call.symbols, true, kernel.printed.takes_array, {}});
+    } else {
+      calls.push_back({"", {}, {}, false, false, call.launched_with});
+    }
+  }
+  return print_device_artifact(plan, calls, program.host_text(), code, prelude, options);
 }
 
 }  // namespace litz

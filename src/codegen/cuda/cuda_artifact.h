@@ -11,9 +11,11 @@
 namespace litz {
 
 SimtProgram print_cuda_program(const Plan& plan);
+SimtVariants print_cuda_variants(const Plan& plan, const SimtProgram& program,
+                                 const std::vector<size_t>& kernels);
 
 // The program as no more than `most` programs, for compilers that run at once, each with about as
-// much to do and with no less than a compiler's start costs. Says of each function in which it is.
+// much to do and with no less than a compiler's start costs. Says of each kernel in which it is.
 std::vector<std::string> split_cuda_program(SimtProgram& program, size_t most);
 
 // What the programs were compiled to.

@@ -15,7 +15,8 @@ std::string pointers(const std::string& type, size_t count) {
 
 }  // namespace
 
-SimtKernel print_combined_simt(const CombinedLaunch& launch, const SimtDialect& dialect) {
+SimtKernel print_combined_simt(const Program& program, const CombinedLaunch& launch,
+                               const SimtDialect& dialect) {
   const SimtWords& words = dialect.words();
   const std::string name(kSimtKernelName);
   const std::string pointer = words.global + "char*";
@@ -64,6 +65,9 @@ SimtKernel print_combined_simt(const CombinedLaunch& launch, const SimtDialect& 
          threads + ", 0, arguments);");
   h.close();
   kernel.host_text = h.text();
+  kernel.tile = threads + " threads";
+  kernel.launches.push_back(
+      {program.indices().constant(launch.programs()), 1, launch.bodies[0].members[0].threads});
   return kernel;
 }
 

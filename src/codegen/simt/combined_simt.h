@@ -7,6 +7,7 @@
 
 namespace litz {
 
-SimtKernel print_combined_simt(const CombinedLaunch& launch, const SimtDialect& dialect);
+SimtKernel print_combined_simt(const Program& program, const CombinedLaunch& launch,
+                               const SimtDialect& dialect);
 
 }  // namespace litz

@@ -854,10 +854,12 @@ class KernelPrinter {
 
   // ---- the whole ----
 
-  std::string finish_blocks() const {
-    if (plan_.rows_of_block > 0) return text((columns() + kFinishColumns - 1) / kFinishColumns);
-    if (!has_few_parts()) return "total";
-    return "(total + " + text(finish_threads_ - 1) + ") / " + text(finish_threads_);
+  // The finish's, where rows and columns are constant.
+  Index finish_blocks() const {
+    IndexContext& indices = program_.indices();
+    if (plan_.rows_of_block > 0)
+      return ceil_div(indices.constant(columns()), indices.constant(kFinishColumns));
+    return has_few_parts() ? ceil_div(units_, indices.constant(finish_threads_)) : units_;
   }
 
   // One test of an address for each access of several elements would be as much code as the rest.
@@ -895,6 +897,7 @@ class KernelPrinter {
       add("i64", "n" + text(static_cast<int64_t>(i)));
     kernel.checks_values = arguments_.checks_values();
     kernel.fault = plan_.fault;
+    kernel.tile = to_string(plan_);
     if (words_.status_in_arguments && kernel.checks_values)
       of_device += ", " + words_.global + "i32* status";
     const auto function = [&](const std::string& own, int threads, const std::string& body) {
@@ -920,13 +923,16 @@ class KernelPrinter {
     h.line("*status = host->launch(host->self, " + std::string(kSimtKernelNumber) + ", grid, " +
            text(plan_.threads()) + ", 0, arguments);");
     if (!finish.empty()) {
-      h.line("const i64 finish_grid[3] = {" + finish_blocks() + ", 1, 1};");
+      h.line("const i64 finish_grid[3] = {" + body_.index(finish_blocks()) + ", 1, 1};");
       h.line("if (*status == 0) *status = host->launch(host->self, " +
              std::string(kSimtKernelNumber) + " + 1, finish_grid, " + text(finish_threads_) +
              ", 0, arguments);");
     }
     h.close();
     kernel.host_text = h.text();
+    const Index blocks = ceil_div(units_, program_.indices().constant(units_of_block()));
+    kernel.launches.push_back({blocks, plan_.splits, plan_.threads()});
+    if (!finish.empty()) kernel.launches.push_back({finish_blocks(), 1, finish_threads_});
     return kernel;
   }
 
@@ -981,6 +987,22 @@ SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
       return KernelPrinter(program, *online, unaligned, dialect, heuristics, prelude).print();
   }
   return printer.print();
+}
+
+std::vector<SimtKernel> print_simt_variants(const Program& program, const Kernel& kernel,
+                                            const std::vector<bool>& unaligned,
+                                            const SimtDialect& dialect,
+                                            const ThreadHeuristics& heuristics,
+                                            const SimtKernel& printed, Prelude& prelude) {
+  KernelAnalysis analysis(kernel);
+  std::vector<SimtKernel> variants;
+  for (const ThreadHeuristics& other : other_heuristics(analysis, program, heuristics)) {
+    SimtKernel variant = print_simt_kernel(program, kernel, unaligned, dialect, other, prelude);
+    // A call passes them in this order.
+    if (variant.buffers == printed.buffers && variant.symbols == printed.symbols)
+      variants.push_back(std::move(variant));
+  }
+  return variants;
 }
 
 }  // namespace litz

@@ -30,7 +30,15 @@ struct SimtKernel {
   // the first one leaves in so many bytes of scratch memory; 0: there is none.
   int64_t scratch_bytes = 0;
   bool checks_values = false;
+  std::string tile;   // how threads share the iterations, in words
   std::string fault;  // ThreadPlan::fault
+  // What the host function does with one function after the other, for who launches them himself.
+  struct Launch {
+    Index blocks;  // times `splits` in the grid's second dimension
+    int splits = 1;
+    int threads = 0;
+  };
+  std::vector<Launch> launches;
 };
 
 inline constexpr std::string_view kSimtKernelName = "KERNEL";
@@ -44,6 +52,14 @@ inline constexpr std::string_view kSimtFinish = "_finish";
 SimtKernel print_simt_kernel(const Program& program, const Kernel& kernel,
                              const std::vector<bool>& unaligned, const SimtDialect& dialect,
                              const ThreadHeuristics& heuristics, Prelude& prelude);
+
+// The same kernel, which is `printed`, with other plans of its threads, some of which may be faster
+// on some device. Buffers and symbols are the same.
+std::vector<SimtKernel> print_simt_variants(const Program& program, const Kernel& kernel,
+                                            const std::vector<bool>& unaligned,
+                                            const SimtDialect& dialect,
+                                            const ThreadHeuristics& heuristics,
+                                            const SimtKernel& printed, Prelude& prelude);
 
 // The kernel as one of several; nothing where it needs launches of its own.
 std::optional<CombinedPart> print_simt_part(const Program& program, const Kernel& kernel,

@@ -4,39 +4,60 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpp/cpp_run.h"
-#include "codegen/simt/simt_dialect.h"
+#include "codegen/common/device_call.h"
+#include "codegen/cpp/prelude.h"
+#include "codegen/simt/simt_kernel.h"
 #include "codegen/simt/thread_plan.h"
+#include "schedule/plan.h"
 
 namespace litz {
 
-// One function of the program.
-struct SimtFunction {
-  std::string name;
-  size_t pointers = 0;  // its arguments: so many pointers, then so many int64
-  size_t integers = 0;
-  bool checks_values = false;
-  std::string origin;  // the last node that it came from
-  size_t piece = 0;    // of the text
-  size_t image = 0;    // among those that the program was compiled to
-};
-
 struct SimtProgram {
-  std::string text;
-  size_t kernels_begin = 0;    // where in it the kernels are, behind what they use
-  std::vector<size_t> pieces;  // where each of them begins; they know nothing of each other
-  std::vector<SimtFunction> functions;
-  // For each kernel of the plan, the host function that launches it.
-  std::vector<KernelCall> calls;
-  std::string host_text;
+  Prelude prelude{PreludeTarget{}};  // what the kernels use
+  struct Kernel {
+    std::string name;
+    std::string title;  // a comment
+    SimtKernel printed;
+    std::vector<KernelId> runs;  // the first one of the plan that is this one, or several together
+    std::string origin;          // the last node that it came from
+    size_t image = 0;            // among those that the program was compiled to
+
+    std::string source() const;  // its functions under their names, the comment in front
+  };
+  std::vector<Kernel> kernels;  // each once; they know nothing of each other
+  DeviceCalls calls;
   // What the dialect has no text for, in words that follow "because"; empty where the text is
   // whole.
   std::string unsupported;
-  int64_t scratch_bytes = 0;         // that one kernel at a time needs besides the plan's workspace
   bool relies_on_alignment = false;  // SimtWords::aligned
+
+  std::string text() const;
+  std::string kernels_text() const;
+  // The functions that launch kernels, and the scratch memory that one at a time needs.
+  std::string host_text() const;
+  int64_t scratch_bytes() const;
 };
+
+// One function of the program; the index is what LitzHost::launch takes.
+struct SimtFunction {
+  std::string name;
+  size_t kernel = 0;
+  bool is_finish = false;  // the kernel's second one
+};
+std::vector<SimtFunction> functions_of(const SimtProgram& program);
 
 SimtProgram print_simt_program(const Plan& plan, const SimtDialect& dialect,
                                const ThreadHeuristics& heuristics);
+
+// Kernels of a program with other plans of their threads, as a program without calls.
+struct SimtVariants {
+  SimtProgram program;
+  std::vector<size_t> of;  // by kernel: which one of the given program it may stand for
+};
+SimtVariants print_simt_variants(const Plan& plan, const SimtProgram& program,
+                                 const std::vector<size_t>& kernels, const SimtDialect& dialect,
+                                 const ThreadHeuristics& heuristics);
+// Puts kernel `other` of `others` in the place of `kernel`, under its name.
+void replace_kernel(SimtProgram& program, size_t kernel, const SimtVariants& others, size_t other);
 
 }  // namespace litz

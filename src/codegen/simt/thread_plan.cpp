@@ -123,9 +123,9 @@ void plan_column_sums(KernelAnalysis& analysis, const Program& program,
   plan.vector_loop = analysis.num_loops() - 1;
   plan.lanes = dividing(lanes_along(analysis, program, plan.vector_loop, heuristics),
                         analysis.extent(plan.vector_loop));
-  // Eight elements of each sum for each thread.
-  plan.group = std::clamp(power_of_two(length / std::max(8, plan.lanes)),
-                          std::min(heuristics.warp, heuristics.most_group), heuristics.most_group);
+  plan.group =
+      std::clamp(power_of_two(length / std::max<int64_t>(heuristics.sum_elements, plan.lanes)),
+                 std::min(heuristics.warp, heuristics.most_group), heuristics.most_group);
   plan.groups = 1;
   const int64_t step = int64_t{plan.group} * plan.lanes;
   plan.turns = static_cast<int>((length + step - 1) / step);

@@ -47,6 +47,7 @@ struct ThreadHeuristics {
   int64_t long_row = 16384;    // ... and are longer than this
   bool local_memory = true;    // for loads that are turned in it
   int64_t sum_blocks = 528;    // that sum up columns while they go through rows, about
+  int64_t sum_elements = 8;    // of each sum that a thread of those has
   // Changes group and groups of a plan; may be empty.
   std::function<void(const ThreadShape& shape, ThreadPlan& plan)> choose;
 };
@@ -75,6 +76,7 @@ struct ThreadPlan {
   std::string fault;  // what is wrong with a backend's choice, or empty
 
   int threads() const { return group * groups; }
+  bool operator==(const ThreadPlan&) const = default;
 };
 
 inline constexpr int kTurnedEdge = 32;  // of those squares
@@ -84,6 +86,17 @@ ColumnSumLimits simt_column_sums();
 
 ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
                         const ThreadHeuristics& heuristics);
+
+// Heuristics for CUDA devices that give the kernel other plans of the same kind, one of which may
+// be faster on some device: those that differ from its own in one step of one or two numbers.
+std::vector<ThreadHeuristics> other_heuristics(KernelAnalysis& analysis, const Program& program,
+                                               const ThreadHeuristics& heuristics);
+
+// The same for kernels that run at once.
+std::vector<ThreadHeuristics> other_heuristics_of_parts(const ThreadHeuristics& heuristics);
+
+// "8 rows of 32 threads, 4 elements at once".
+std::string to_string(const ThreadPlan& plan);
 
 // The same with blocks of `heuristics.block` threads, as kernels that run at once have them.
 ThreadPlan plan_threads_of_part(KernelAnalysis& analysis, const Program& program,

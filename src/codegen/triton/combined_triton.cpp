@@ -34,6 +34,7 @@ TritonKernel print_combined_triton(const Program& program, const CombinedLaunch&
                  print_choice(launch, words, 2, name + "_body");
   kernel.functions.push_back({"", program.indices().constant(launch.programs()), 1,
                               launch.bodies[0].members[0].threads / 32});
+  kernel.tile = std::to_string(kernel.functions[0].warps) + " warps";
   kernel.buffers = launch.buffers;
   kernel.is_combined = true;
   return kernel;

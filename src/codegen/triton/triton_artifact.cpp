@@ -135,7 +135,7 @@ CppSources print_triton_artifact(const Plan& plan, const TritonProgram& program,
   }
   std::vector<KernelCall> calls;
   for (uint32_t i = 0; i < program.calls.size(); ++i) {
-    const TritonProgram::Call& call = program.calls[i];
+    const DeviceCall& call = program.calls[i];
     if (call.launched_with == KernelId(i)) {
       const TritonProgram::Kernel& kernel = program.kernels[call.kernel];
       calls.push_back(

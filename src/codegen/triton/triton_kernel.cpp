@@ -76,6 +76,17 @@ class KernelPrinter {
     return !inner_.empty() && !plan_.persistent && kernel_.num_stages > 1;
   }
 
+  TilePlan tile_of_part(const PartTile& tile) const {
+    TilePlan plan = plan_;
+    if (!inner_.empty() || plan.turned_loop != SIZE_MAX) return plan;
+    const auto scaled = [](int value, int shift) {
+      return shift >= 0 ? value << shift : std::max(1, value >> -shift);
+    };
+    plan.rows = scaled(plan.rows, tile.rows);
+    plan.warps = scaled(plan.warps, tile.warps);
+    return plan;
+  }
+
   std::vector<TilePlan> other_tiles() { return litz::other_tiles(analysis_, plan_); }
 
   std::optional<CombinedPart> print_part() {
@@ -985,11 +996,13 @@ auto print_in_few_passes(const Plan& plan, const Kernel& kernel, TritonPrelude& 
 
 std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& kernel,
                                               const std::vector<bool>& unaligned,
-                                              TritonPrelude& prelude) {
+                                              TritonPrelude& prelude, const PartTile& tile) {
   if (kernel.attention || product_kernel(kernel, unaligned)) return std::nullopt;
   return print_in_few_passes(
-      plan, kernel, prelude, true,
-      [](KernelPrinter& printer, const Kernel&) { return printer.print_part(); });
+      plan, kernel, prelude, true, [&](KernelPrinter& printer, const Kernel& printed) {
+        const TilePlan plan_of_part = printer.tile_of_part(tile);
+        return KernelPrinter(plan, printed, prelude, &plan_of_part, true).print_part();
+      });
 }
 
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel,

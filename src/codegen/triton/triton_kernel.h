@@ -56,12 +56,18 @@ std::string triton_header(const TritonKernel& kernel, const TritonFunction& func
 // Why the kernel cannot be printed as Triton; empty where it can.
 std::string triton_refusal(const Program& program, const Kernel& kernel);
 
+// Of a kernel without inner loops that is one of several, as powers of two.
+struct PartTile {
+  int rows = 0;
+  int warps = 0;
+};
+
 // `unaligned` says of each buffer of the program whether it begins anywhere.
 //
 // The kernel as one of several; nothing where it needs launches of its own.
 std::optional<CombinedPart> print_triton_part(const Plan& plan, const Kernel& kernel,
                                               const std::vector<bool>& unaligned,
-                                              TritonPrelude& prelude);
+                                              TritonPrelude& prelude, const PartTile& tile = {});
 TritonKernel print_triton_kernel(const Plan& plan, const Kernel& kernel,
                                  const std::vector<bool>& unaligned, const TritonDevice& device,
                                  TritonPrelude& prelude);

@@ -8,6 +8,7 @@
 #include "codegen/cpp/cpp_run.h"
 #include "codegen/cpp/cpp_text.h"
 #include "codegen/triton/combined_triton.h"
+#include "schedule/kernel_name.h"
 
 namespace litz {
 namespace {
@@ -35,14 +36,14 @@ void add_functions(const Plan& plan, const std::vector<bool>& unaligned,
   }
 }
 
-// `id` is invalid for several kernels that run together.
-void add_kernel(const Plan& plan, const std::vector<bool>& unaligned, KernelId id, std::string name,
-                const std::string& title, TritonKernel printed, TritonProgram& program) {
+void add_kernel(const Plan& plan, const std::vector<bool>& unaligned, std::vector<KernelId> runs,
+                std::string name, const std::string& title, TritonKernel printed,
+                TritonProgram& program) {
   TritonProgram::Kernel kernel;
   kernel.name = std::move(name);
   kernel.first = program.functions.size();
-  kernel.kernel = id;
-  kernel.source = "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, kernel.name);
+  kernel.runs = std::move(runs);
+  kernel.title = title;
   kernel.printed = std::move(printed);
   add_functions(plan, unaligned, kernel, program);
   program.kernels.push_back(std::move(kernel));
@@ -57,6 +58,36 @@ std::string identity_of(const Plan& plan, const std::vector<bool>& unaligned,
     if (unaligned[b.value]) text += "!";
   }
   return text;
+}
+
+std::optional<CombinedPart> print_part(const Plan& plan, KernelId id,
+                                       const std::vector<bool>& unaligned, TritonPrelude& prelude,
+                                       const PartTile& tile) {
+  std::optional<CombinedPart> part =
+      print_triton_part(plan, plan.kernels[id], unaligned, prelude, tile);
+  if (part) part->identity += " " + identity_of(plan, unaligned, part->buffers);
+  return part;
+}
+
+constexpr PartTile kPartTiles[] = {{0, 1}, {0, -1}, {1, 0}, {1, 1}, {-1, 0}, {-1, -1}, {2, 1}};
+
+std::vector<TritonKernel> print_combined_variants(const Plan& plan,
+                                                  const TritonProgram::Kernel& kernel,
+                                                  const std::vector<bool>& unaligned,
+                                                  TritonPrelude& prelude) {
+  std::vector<TritonKernel> variants;
+  for (const PartTile& tile : kPartTiles) {
+    const std::optional<CombinedLaunch> launch =
+        combine_again(kernel.runs, kernel.printed.buffers,
+                      [&](KernelId id) { return print_part(plan, id, unaligned, prelude, tile); });
+    if (!launch) continue;
+    TritonKernel printed = print_combined_triton(*plan.program, *launch);
+    printed.tile += ", " + std::to_string(launch->programs()) + " programs";
+    if (printed.text != kernel.printed.text ||
+        printed.functions[0].warps != kernel.printed.functions[0].warps)
+      variants.push_back(std::move(printed));
+  }
+  return variants;
 }
 
 // What tells two kernels of the same text apart.
@@ -91,33 +122,29 @@ class ProgramPrinter {
  private:
   void add_one(KernelId id) {
     const Kernel& kernel = plan_.kernels[id];
-    add(id, id, print_triton_kernel(plan_, kernel, unaligned_, program_.device, program_.prelude),
-        comment(kernel));
+    add({id}, print_triton_kernel(plan_, kernel, unaligned_, program_.device, program_.prelude),
+        kernel);
   }
 
   std::optional<CombinedPart> print_part(KernelId id) {
-    std::optional<CombinedPart> part =
-        print_triton_part(plan_, plan_.kernels[id], unaligned_, program_.prelude);
-    if (part) part->identity += " " + identity_of(plan_, unaligned_, part->buffers);
-    return part;
+    return litz::print_part(plan_, id, unaligned_, program_.prelude, {});
   }
 
   void add_together(const CombinedLaunch& launch) {
     const std::vector<KernelId> kernels = launch.kernels();
-    const size_t number = add(kernels[0], {}, print_combined_triton(*plan_.program, launch),
-                              "#" + origins_comment(plan_, launch).substr(2));
+    const size_t number =
+        add(kernels, print_combined_triton(*plan_.program, launch), origins_of(plan_, launch));
     for (size_t i = 1; i < kernels.size(); ++i)
       program_.calls[kernels[i].value] = {number, {}, {}, kernels[0]};
   }
 
-  // What call `id` launches; `printed` is kernel `only`, or several if that is invalid.
-  size_t add(KernelId id, KernelId only, TritonKernel printed, const std::string& title) {
+  size_t add(const std::vector<KernelId>& runs, TritonKernel printed, const Kernel& origins) {
     const auto [found, added] =
         known_.emplace(identity_of(plan_, unaligned_, printed), program_.kernels.size());
-    program_.calls[id.value] = {found->second, printed.buffers, printed.symbols, id};
+    program_.calls[runs[0].value] = {found->second, printed.buffers, printed.symbols, runs[0]};
     if (added)
-      add_kernel(plan_, unaligned_, only, "k" + std::to_string(program_.kernels.size()), title,
-                 std::move(printed), program_);
+      add_kernel(plan_, unaligned_, runs, kernel_name(origins.ops, program_.kernels.size()),
+                 comment(origins), std::move(printed), program_);
     return found->second;
   }
 
@@ -144,10 +171,14 @@ TritonVariants print_triton_variants(const Plan& plan, const TritonProgram& prog
   for (size_t number : kernels) {
     const TritonProgram::Kernel& kernel = program.kernels[number];
     size_t next = 0;
-    for (TritonKernel& printed : print_triton_variants(plan, plan.kernels[kernel.kernel], unaligned,
-                                                       program.device, variants.program.prelude)) {
-      add_kernel(plan, unaligned, kernel.kernel, kernel.name + "_" + std::to_string(next++),
-                 comment(plan.kernels[kernel.kernel]), std::move(printed), variants.program);
+    const Kernel& planned = plan.kernels[kernel.runs[0]];
+    for (TritonKernel& printed :
+         kernel.runs.size() > 1
+             ? print_combined_variants(plan, kernel, unaligned, variants.program.prelude)
+             : print_triton_variants(plan, planned, unaligned, program.device,
+                                     variants.program.prelude)) {
+      add_kernel(plan, unaligned, kernel.runs, kernel.name + "_" + std::to_string(next++),
+                 kernel.title, std::move(printed), variants.program);
       variants.of.push_back(number);
     }
   }
@@ -174,9 +205,13 @@ void replace_kernel(TritonProgram& program, size_t kernel, const TritonProgram& 
   program.prelude.add(others.prelude);
 }
 
+std::string TritonProgram::Kernel::source() const {
+  return "\n\n" + title + "\n" + replace_all(printed.text, kTritonKernelName, name);
+}
+
 std::string TritonProgram::kernels_text() const {
   std::string text;
-  for (const Kernel& kernel : kernels) text += kernel.source;
+  for (const Kernel& kernel : kernels) text += kernel.source();
   return text;
 }
 

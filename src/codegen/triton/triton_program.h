@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/common/device_call.h"
 #include "codegen/triton/triton_kernel.h"
 #include "schedule/plan.h"
 #include "support/error.h"
@@ -13,7 +14,7 @@ namespace litz {
 struct TritonProgram {
   TritonDevice device;
   struct Function {
-    std::string name;                    // "k0", "k1_finish"
+    std::string name;                    // "litz_add_k0", "litz_sum_k1_finish"
     std::vector<std::string> signature;  // types of its arguments: "*fp32", "i64"
     std::vector<int> aligned;            // arguments that are multiples of 16 bytes
     int warps = 4;
@@ -23,20 +24,16 @@ struct TritonProgram {
   TritonPrelude prelude;  // what the kernels use
   std::vector<Function> functions;
   struct Kernel {
-    std::string name;    // "k0"
-    size_t first = 0;    // of its functions
-    std::string source;  // its functions under their names, a comment in front
+    std::string name;   // "litz_add_k0"
+    size_t first = 0;   // of its functions
+    std::string title;  // a comment
     TritonKernel printed;
-    KernelId kernel;  // the first one of the plan that is this one; invalid: it runs several
+    std::vector<KernelId> runs;  // the first one of the plan that is this one, or several together
+
+    std::string source() const;  // its functions under their names, the comment in front
   };
   std::vector<Kernel> kernels;  // each once
-  struct Call {
-    size_t kernel = 0;
-    std::vector<BufferId> buffers;
-    std::vector<Index> symbols;
-    KernelId launched_with;  // the kernel itself, or the one whose call launches it, too
-  };
-  std::vector<Call> calls;  // for each kernel of the plan
+  DeviceCalls calls;
 
   std::string text() const;  // kernels.py
   std::string kernels_text() const;
