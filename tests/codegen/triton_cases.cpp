@@ -89,7 +89,7 @@ Json functions_of(const TritonProgram& program) {
   return list;
 }
 
-Json launches_of(const TritonProgram& program, const TritonProgram::Call& call) {
+Json launches_of(const TritonProgram& program, const DeviceCall& call) {
   const TritonProgram::Kernel& kernel = program.kernels[call.kernel];
   Json partials = Json::array();
   for (const TritonKernel::Partial& p : kernel.printed.partials)
@@ -148,7 +148,7 @@ Json describe(const Case& test) {
   entry["library"] = false;
   for (const Step& step : plan.steps) {
     for (KernelId kernel : kernels_of(step)) {
-      const TritonProgram::Call& call = triton->calls[kernel.value];
+      const DeviceCall& call = triton->calls[kernel.value];
       if (call.launched_with == kernel) steps.push_back(launches_of(*triton, call));
     }
     if (const auto* library = std::get_if<OperationId>(&step.v)) {

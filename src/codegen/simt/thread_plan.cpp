@@ -159,6 +159,15 @@ ThreadPlan plan_threads(KernelAnalysis& analysis, const Program& program,
         plan.turned_loads = std::move(turned.loads);
         plan.turned_loop = turned.loop;
       }
+      // What a thread does besides its elements costs most where they are much work.
+      const bool is_much =
+          analysis.work(analysis.outer_roots(), analysis.outer_mask()).operations >=
+          heuristics.much_work;
+      if (is_much && plan.lanes > 1 && plan.turned_loads.empty() && !heuristics.choose &&
+          plan.groups > 2 * heuristics.warp) {
+        plan.lanes *= 2;
+        plan.groups /= 2;
+      }
       // A tail of its own only where it is the only loop.
       if (kernel.outer.size() > 1)
         plan.lanes = dividing(plan.lanes, analysis.extent(plan.vector_loop));

@@ -41,12 +41,13 @@ struct ThreadHeuristics {
   int64_t turns = 4;           // vectors that each thread of a large group takes
   int vector_bytes = 16;       // of memory in one access; 0: elements are accessed one by one
   int most_lanes = 8;          // elements in one access
+  int64_t much_work = 32;      // operations of an element, of which a thread takes twice as many
   int64_t kept_elements = 32;  // of a row in each thread's registers
   int64_t few_blocks = 256;    // rows are split where they make fewer blocks
   int64_t many_blocks = 1024;  // ... into about so many
   int64_t long_row = 16384;    // ... and are longer than this
   bool local_memory = true;    // for loads that are turned in it
-  int64_t sum_blocks = 528;    // that sum up columns while they go through rows, about
+  int64_t sum_blocks = 264;    // that sum up columns while they go through rows, about
   int64_t sum_elements = 8;    // of each sum that a thread of those has
   // Changes group and groups of a plan; may be empty.
   std::function<void(const ThreadShape& shape, ThreadPlan& plan)> choose;
