@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "support/error.h"
 
@@ -20,7 +21,8 @@ constexpr int kMostMade = 64;  // of one graph in all: addresses that never sett
 // Of a graph that nobody has asked to record.
 constexpr size_t kMostUnasked = 2;
 constexpr int kMostUnaskedMade = 4;
-constexpr double kMostShare = 1.0 / 32;       // of the device's memory
+constexpr double kMostShare = 1.0 / 32;       // of the device's memory, ...
+constexpr double kMostShares = 1.0 / 8;       // of all graphs together
 constexpr double kMostBytesPerSecond = 5e10;  // copied, by the time that a run takes the host: what
                                               // a device does in a small part of that time
 
@@ -29,6 +31,12 @@ constexpr double kMostBytesPerSecond = 5e10;  // copied, by the time that a run 
 std::unordered_multiset<const void*>& recorded_memory() {
   static auto* memory = new std::unordered_multiset<const void*>();
   return *memory;
+}
+
+// What the recordings that nobody has asked for hold of their devices' memory. Needs the GIL.
+double& shares_unasked() {
+  static double shares = 0;
+  return shares;
 }
 
 bool is_recorded(const void* address) { return recorded_memory().contains(address); }
@@ -64,6 +72,7 @@ struct CudaRecordings::Recording {
     outputs.clear();
     own_inputs.clear();
     replay.reset();
+    shares_unasked() -= unasked_share;
   }
 
   bool idle() const { return !running && lent.load(std::memory_order_acquire) == 0; }
@@ -74,7 +83,8 @@ struct CudaRecordings::Recording {
   std::vector<nb::object> own_inputs;  // by input: a tensor where it is copied, or nothing
   nb::object replay;
   std::vector<Output> outputs;
-  bool is_lent = false;  // outputs are, not copies of them
+  bool is_lent = false;      // outputs are, not copies of them
+  double unasked_share = 0;  // of the device's memory, where nobody has asked for the recording
   bool running = false;
   std::atomic<int> lent = 0;  // output tensors that live
 
@@ -123,6 +133,21 @@ Output read_output(const TorchDoor& door, nb::handle described) {
   output.sizes.assign(sizes, sizes + ndim);
   output.strides.assign(strides, strides + ndim);
   return output;
+}
+
+// Whether each element has memory of its own.
+bool has_own_elements(const Output& output) {
+  std::vector<std::pair<int64_t, int64_t>> dimensions;  // stride, size
+  for (size_t d = 0; d < output.sizes.size(); ++d) {
+    if (output.sizes[d] > 1) dimensions.emplace_back(output.strides[d], output.sizes[d]);
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  int64_t last = 0;  // offset of the dimensions so far
+  for (const auto& [stride, size] : dimensions) {
+    if (stride <= last) return false;
+    last += stride * (size - 1);
+  }
+  return true;
 }
 
 // Elements from the first of an input to the first of a view of it.
@@ -250,13 +275,23 @@ int64_t CudaRecordings::bytes_to_copy(const Frame& frame) const {
   return bytes;
 }
 
-// Not where two outputs are the same memory: copies of them would not be.
-bool CudaRecordings::is_cheap(const Recording& recording, int64_t input_bytes, double share) const {
-  std::unordered_set<const void*> memory;
+// What `record_` returns. Nobody expects faults of a recording that nobody has asked for.
+nb::object CudaRecordings::record(nb::handle inputs, const nb::list& copied) const {
+  if (host_bound_ == nullptr) return record_(inputs, copied);
+  try {
+    return record_(inputs, copied);
+  } catch (nb::python_error&) {
+    return nb::none();
+  }
+}
+
+// Not where outputs share memory, or elements do within one: copies of them would not.
+bool CudaRecordings::is_cheap(const Recording& recording, int64_t input_bytes) const {
+  std::vector<std::pair<const char*, const char*>> memory;
   auto bytes = static_cast<double>(input_bytes);
   for (const Output& output : recording.outputs) {
     if (output.kind != OutputKind::kOwn) continue;
-    if (!memory.insert(output.data).second) return false;
+    if (!has_own_elements(output)) return false;
     const LitzTensor tensor{
         .data = output.data,
         .sizes = output.sizes.data(),
@@ -264,9 +299,16 @@ bool CudaRecordings::is_cheap(const Recording& recording, int64_t input_bytes, d
         .ndim = static_cast<int32_t>(output.sizes.size()),
         .dtype = static_cast<LitzDType>(door_.environment->api.from_torch(output.dtype)),
         .handle = nullptr};
-    bytes += static_cast<double>(storage_bytes(tensor));
+    const auto* begin = static_cast<const char*>(output.data);
+    const char* end = begin + storage_bytes(tensor);
+    for (const auto& [from, to] : memory) {
+      if (begin < to && from < end) return false;
+    }
+    memory.emplace_back(begin, end);
+    bytes += static_cast<double>(end - begin);
   }
-  return share <= kMostShare && bytes <= kMostBytesPerSecond * host_bound_->host_seconds();
+  return recording.unasked_share <= kMostShare && shares_unasked() <= kMostShares &&
+         bytes <= kMostBytesPerSecond * host_bound_->host_seconds();
 }
 
 std::shared_ptr<Recording> CudaRecordings::make(const Frame& frame, nb::handle inputs,
@@ -283,9 +325,9 @@ std::shared_ptr<Recording> CudaRecordings::make(const Frame& frame, nb::handle i
   for (size_t i = 0; i < varies_.size(); ++i) copied.append(nb::bool_(varies_[i]));
   const Addresses addresses = addresses_;  // what `record` runs may call this graph again
   const std::vector<int64_t> extents = extents_;
-  const nb::object recorded = record_(inputs, copied);
+  const nb::object recorded = record(inputs, copied);
   if (recorded.is_none()) {
-    stopped_ = true;
+    stop();
     return nullptr;
   }
   auto recording = std::make_shared<Recording>();
@@ -315,9 +357,13 @@ std::shared_ptr<Recording> CudaRecordings::make(const Frame& frame, nb::handle i
     }
     recording->outputs.push_back(std::move(output));
   }
-  if (host_bound_ && !is_cheap(*recording, input_bytes, nb::cast<double>(recorded[3]))) {
-    stop();
-    return nullptr;
+  if (host_bound_) {
+    recording->unasked_share = nb::cast<double>(recorded[3]);
+    shares_unasked() += recording->unasked_share;
+    if (!is_cheap(*recording, input_bytes)) {
+      stop();
+      return nullptr;
+    }
   }
   recordings_.push_back(recording);
   return recording;
@@ -411,7 +457,10 @@ nb::object CudaRecordings::call(const Frame& frame, nb::handle inputs, HostBound
   if (recording == nullptr) recording = make(frame, inputs, *stream);
   if (recording == nullptr) return {};
   recording->running = true;  // the launch gives the GIL away
-  const auto ended = [&] { recording->running = false; };
+  const auto ended = [&] {
+    recording->running = false;
+    if (stopped_) stop();
+  };
   try {
     copy_inputs(*recording, frame);
     recording->replay();

@@ -62,7 +62,8 @@ class CudaRecordings {
   bool make_room();
   bool wants_recordings();
   int64_t bytes_to_copy(const Frame& frame) const;
-  bool is_cheap(const Recording& recording, int64_t input_bytes, double share) const;
+  nanobind::object record(nanobind::handle inputs, const nanobind::list& copied) const;
+  bool is_cheap(const Recording& recording, int64_t input_bytes) const;
   void stop();
   void copy_inputs(const Recording& recording, const Frame& frame) const;
   nanobind::object outputs(const std::shared_ptr<Recording>& recording, nanobind::handle inputs);

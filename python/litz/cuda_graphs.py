@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ def recorder(
             refused("other threads may wait for the device meanwhile")
             return None
         held = torch.cuda.memory_reserved(device)
+        capture = _capture_quietly if only_alone else _capture
         own = [_like(x) if copy else None for x, copy in zip(inputs, copied, strict=True)]
         arguments = [x if mine is None else mine for x, mine in zip(inputs, own, strict=True)]
         graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
@@ -41,7 +42,7 @@ def recorder(
             try:
                 # Another thread's work goes on meanwhile, but for what waits for the whole device and PyTorch's random
                 # numbers.
-                with _capture(graph, pool=pool, capture_error_mode="thread_local"):
+                with capture(graph, pool=pool, capture_error_mode="thread_local"):
                     results = run(arguments)
             except Exception as fault:
                 _end_capture(pool)
@@ -55,12 +56,27 @@ def recorder(
     return record
 
 
+_HARMLESS = ("tqdm", "torch._inductor", "torch.utils.data._utils.pin_memory")
+"""Modules whose threads wait for no device: a monitor, processes that compile, pinned memory."""
+
+
 def _may_wait_for_device(thread: threading.Thread) -> bool:
-    """Of the other threads, tqdm's monitor and those of PyTorch (which pin memory, or wait for compilers) do not."""
     if thread is threading.current_thread():
         return False
     does = getattr(thread, "_target", None) or type(thread)
-    return does.__module__.partition(".")[0] not in ("torch", "tqdm")
+    module = getattr(does, "__module__", None) or ""
+    return not any(module == name or module.startswith(f"{name}.") for name in _HARMLESS)
+
+
+@contextlib.contextmanager
+def _capture_quietly(graph: torch.cuda.CUDAGraph, **how: Any) -> Iterator[None]:
+    """Without what PyTorch does before: it waits for the whole device and gives free memory back to it."""
+    with torch.cuda.stream(torch.cuda.Stream()):
+        graph.capture_begin(**how)
+        try:
+            yield
+        finally:
+            graph.capture_end()
 
 
 def may_record_unasked(graph: _core.CompiledGraph) -> bool:

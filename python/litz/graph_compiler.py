@@ -53,8 +53,9 @@ def compile_graph_module(
         if driver.option_text(options, "guard") != "measure":
             return compiled
 
-        def compile_again(more: Mapping[str, Any]) -> guarding.Compiled:
-            return _compile(gm, {**options, **more}, kind, example_inputs, frozen)
+        def compile_again(fallbacks: Sequence[str]) -> guarding.Compiled:
+            named = filter(None, [driver.option_text(options, "fallback_nodes"), *fallbacks])
+            return _compile(gm, {**options, "fallback_nodes": ",".join(named)}, kind, example_inputs, frozen)
 
         def compile_part(part: fx.GraphModule) -> guarding.Compiled:
             return _compile(part, {**options, "cuda_graphs": False, "auto_cuda_graphs": False}, "inference", ())

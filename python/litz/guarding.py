@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from litz.errors import LitzError
 from litz.report import GraphReport, Kernel, recorder
 
 Boxed = Callable[[list[Any]], Sequence[Any]]
@@ -47,13 +46,13 @@ def eager(gm: fx.GraphModule) -> Boxed:
 
 
 class Guard:
-    """Chooses between a compiled graph and eager PyTorch. ``compile_again`` compiles the graph with more options,
-    ``compile_part`` a part of it. Kernels are looked at for about so many seconds."""
+    """Chooses between a compiled graph and eager PyTorch. ``compile_again`` compiles the graph with nodes of these names
+    in the library, ``compile_part`` a part of it. Kernels are looked at for about so many seconds."""
 
     def __init__(
         self,
         gm: fx.GraphModule,
-        compile_again: Callable[[Mapping[str, Any]], Compiled],
+        compile_again: Callable[[Sequence[str]], Compiled],
         compile_part: Callable[[fx.GraphModule], Compiled],
         seconds: float,
     ) -> None:
@@ -69,25 +68,38 @@ class Guard:
             recorder.replace(report, replace(report, guard=(f"nothing was measured; {reason}",)))
             return compiled
         chosen: list[Boxed] = []
+        # What is measured with is let go of afterwards.
+        choosing = [lambda inputs: self._choose_safely(compiled, report, inputs)]
         lock = threading.Lock()
 
         def call(inputs: list[Any]) -> Sequence[Any]:
             if not chosen:
                 with lock:
                     if not chosen:
-                        chosen.append(self._choose(compiled, report, inputs))
+                        if _is_captured(inputs):
+                            return compiled(inputs)
+                        chosen.append(choosing[0](inputs))
+                        choosing.clear()
             return chosen[0](inputs)
 
         call._boxed_call = True  # type: ignore[attr-defined]
         return call
 
-    def _choose(self, compiled: Boxed, report: GraphReport, given: Sequence[Any]) -> Boxed:
-        inputs = _own(self._gm, given)
+    def _choose_safely(self, compiled: Boxed, report: GraphReport, inputs: Sequence[Any]) -> Boxed:
+        """What goes wrong while measuring is nothing that eager PyTorch does."""
+        try:
+            return self._choose(compiled, report, inputs)
+        except Exception as fault:
+            said = (*self._said, f"measuring failed, and the kernels stay; {fault}".partition("\n")[0])
+            recorder.replace(report, replace(report, guard=said))
+            return compiled
+
+    def _choose(self, compiled: Boxed, report: GraphReport, inputs: Sequence[Any]) -> Boxed:
         clock = _Clock(inputs)
         graph, kept = compiled, report
         with torch.no_grad():
             if lost := self._lost_nodes(report, inputs, clock):
-                other, make_report = self._compile_again({"fallback_nodes": ",".join(lost)})
+                other, make_report = self._compile_again(lost)
                 before, after = clock.times(compiled, other, inputs)
                 if after < before:
                     graph, kept = other, make_report(report.number)
@@ -111,7 +123,7 @@ class Guard:
                 break
             try:
                 compiled, _ = self._compile_part(part.module)
-            except LitzError as fault:
+            except Exception as fault:
                 self._said.append(f"{part.kernel.name} could not be compiled alone; {fault}")
                 continue
             ours, theirs = clock.times(compiled, eager(part.module), part.inputs)
@@ -127,11 +139,18 @@ def _unfit(gm: fx.GraphModule) -> str:
     for node in gm.graph.nodes:
         if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.SymInt):
             return "the graph has symbolic sizes"
-        if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
+        if node.op != "call_function":
+            continue
+        if isinstance(node.target, torch._ops.OpOverload):
             if node.target.namespace not in ("aten", "prims"):
                 return f"{node.name} calls {node.target}, which may do more than compute"
             if torch.Tag.nondeterministic_seeded in node.target.tags and _argument(node, "dropout_p") != 0:
                 return f"{node.name} draws random numbers"
+            if node.target._schema.is_mutable:
+                return f"{node.name} writes to an argument"
+        elif getattr(node.target, "__module__", None) not in ("_operator", "math", "builtins"):
+            # Higher-order ops: random numbers of checkpointed regions, control flow.
+            return f"{node.name} calls {node.target}"
     return ""
 
 
@@ -143,22 +162,9 @@ def _argument(node: fx.Node, name: str) -> Any:
     return None
 
 
-def _written(node: fx.Node) -> set[fx.Node]:
-    """The arguments that the node's op writes to."""
-    written: set[fx.Node] = set()
-    if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
-        for argument in node.target._schema.arguments:
-            if argument.alias_info is not None and argument.alias_info.is_write:
-                value = _argument(node, argument.name)
-                written.update(value if isinstance(value, (list, tuple)) else [value])
-    return written
-
-
-def _own(gm: fx.GraphModule, given: Sequence[Any]) -> list[Any]:
-    """The inputs, copies of them where the graph writes to any."""
-    if not any(_written(node) for node in gm.graph.nodes):
-        return list(given)
-    return [x.clone() if isinstance(x, Tensor) else x for x in given]
+def _is_captured(inputs: Sequence[Any]) -> bool:
+    """Whether somebody records what runs on the current stream."""
+    return any(isinstance(x, Tensor) and x.is_cuda for x in inputs) and torch.cuda.is_current_stream_capturing()
 
 
 @dataclass
@@ -181,7 +187,7 @@ def _parts(gm: fx.GraphModule, report: GraphReport, inputs: Sequence[Any], clock
     for kernel in report.kernels:
         nodes = {by_name[name] for name in kernel.ops if name in by_name}
         # Passes may have made nodes that eager does not have.
-        if len(nodes) == len(kernel.ops) > 0 and not any(map(_written, nodes)):
+        if len(nodes) == len(kernel.ops) > 0:
             shares.append((sum(timed.seconds[node] for node in nodes) / total, kernel, nodes))
     for share, kernel, nodes in sorted(shares, key=lambda share: -share[0]):
         if share >= _LEAST_SHARE:

@@ -52,6 +52,9 @@ PassOptions pass_options(const Options& options) {
   passes.library_products = products == ProductKernels::kOff;
   if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
   if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
+  passes.fallback_everything = options.fallback_everything;
+  passes.fallback_ops = split_list(options.fallback_ops);
+  passes.fallback_nodes = split_list(options.fallback_nodes);
   const std::string& layouts = options.layout_optimization;
   if (layouts == "off") {
     passes.layout_optimization = LayoutOptimization::kOff;

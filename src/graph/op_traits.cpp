@@ -283,4 +283,12 @@ size_t return_of_output(const OpSchema& schema, size_t num_outputs, size_t outpu
                  schema.full_name() + " has fewer results than " + std::to_string(num_outputs));
 }
 
+bool has_mutations(const Graph& graph) {
+  for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
+    const Node& node = graph.node(NodeId(i));
+    if (node.kind == NodeKind::kCall && node.schema->mutates()) return true;
+  }
+  return false;
+}
+
 }  // namespace litz

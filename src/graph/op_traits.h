@@ -37,4 +37,7 @@ bool has_hidden_aliases(const OpSchema& schema);
 // are flattened, and several of them share evenly what the other returns leave over.
 size_t return_of_output(const OpSchema& schema, size_t num_outputs, size_t output);
 
+// Whether some call writes to an argument.
+bool has_mutations(const Graph& graph);
+
 }  // namespace litz

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "graph/convolution_kernels.h"
 #include "lowering/lowering_context.h"
 #include "lowering/reduction_helpers.h"
 #include "lowering/window.h"
@@ -10,7 +11,7 @@
 namespace litz {
 namespace {
 
-constexpr int64_t kMostFactors = 8192;  // whole columns of them are packed on the stack
+constexpr int64_t kMostFactors = kMostConvolutionFactors;
 
 // The matrices of a kernel lie in memory row by row or column by column.
 bool has_neighbours(const Program& program, const TensorValue& value) {
@@ -181,10 +182,17 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
     return std::all_of(extents.begin(), extents.end(),
                        [](Index e) { return e.is_constant() && e.constant() > 1; });
   };
+  ConvolutionSizes convolution;
+  convolution.is_depthwise = weight.sizes[1].is_constant(1) && weight.sizes[0] == input.sizes[1];
+  convolution.channels = input.sizes[1].constant();
+  convolution.outputs = weight.sizes[0].constant();
+  convolution.factors =
+      weight.sizes[1].constant() * weight.sizes[2].constant() * weight.sizes[3].constant();
+  if (!is_convolution_kernel(convolution, options_.matrix_products == ProductKernels::kOn))
+    return false;
   std::optional<TensorValue> sum;
-  if (weight.sizes[1].is_constant(1) && weight.sizes[0] == input.sizes[1] &&
-      has_loops(
-          {result.sizes[1], result.sizes[2], result.sizes[3], weight.sizes[2], weight.sizes[3]})) {
+  if (convolution.is_depthwise && has_loops({result.sizes[1], result.sizes[2], result.sizes[3],
+                                             weight.sizes[2], weight.sizes[3]})) {
     sum = sum_windows(call, input, weight, geometry);
   } else if (weight.sizes[1] == input.sizes[1] &&
              has_loops({input.sizes[1], result.sizes[1], result.sizes[3]})) {

@@ -145,7 +145,8 @@ bool LoweringContext::is_of_bytes(Value value) const {
 bool LoweringContext::pays_as_kernel(Value value, const TensorValue& left,
                                      const TensorValue& right) const {
   const Node& node = graph_.node(value.node);
-  for (const char* factor : {"self", "mat1", "mat2"}) {
+  const char* first = node.schema->find("mat1") >= 0 ? "mat1" : "self";
+  for (const char* factor : {first, "mat2"}) {
     const int position = node.schema->find(factor);
     if (left.rank() == 2 && left.sizes[0].constant() <= kFewRows && position >= 0 &&
         is_of_bytes(std::get<Value>(node.arguments[static_cast<size_t>(position)].v)))

@@ -1,10 +1,14 @@
 #include "passes/convolutions_as_products.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "graph/alias_analysis.h"
+#include "graph/convolution_kernels.h"
+#include "graph/op_traits.h"
 #include "passes/channels_last.h"
 #include "passes/frozen_values.h"
 #include "passes/graph_rewriter.h"
@@ -72,17 +76,20 @@ struct Convolution {
 
 class Multiplier {
  public:
-  Multiplier(const Graph& graph, bool forced)
+  Multiplier(const Graph& graph, const PassOptions& options)
       : graph_(graph),
+        options_(options),
         aliases_(graph),
         frozen_(graph, aliases_),
-        forced_(forced),
+        forced_(options.convolution_products == ConvolutionProducts::kOn),
+        shares_(!has_mutations(graph)),
         rewriter_(graph) {}
 
   Graph run() {
     for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
       const NodeId id(i);
-      const std::optional<Convolution> convolution = find(id);
+      const std::optional<Convolution> convolution =
+          options_.is_library_call(graph_.node(id)) ? std::nullopt : find(id);
       if (!convolution || !(forced_ || pays(*convolution))) {
         rewriter_.copy(id);
         continue;
@@ -150,6 +157,7 @@ class Multiplier {
 
   bool pays(const Convolution& c) const {
     const int64_t rows = c.channels_last ? c.images * c.pixels() : c.pixels();
+    if (c.factors() > kMostConvolutionFactors) return false;
     if (c.outputs < kFewestElements || c.factors() < kFewestElements || rows < kFewestElements ||
         c.images * c.pixels() * c.factors() * c.outputs < kFewestMultiplyAdds)
       return false;
@@ -170,9 +178,13 @@ class Multiplier {
   Value rows_of_result(const Convolution& c) {
     const int64_t rows = c.images * c.pixels();
     const Value left = view(windows_as_rows(c), {rows, c.factors()});
-    Value right = transposed(weight_as_rows(c));
-    // Once, so that packing it in each call copies whole vectors.
-    if (frozen_.depends_on_input(c.weight)) right = copied(right);
+    const auto [factor, is_new] = factors_.try_emplace({c.weight, has_channels_behind(c)});
+    if (is_new || !shares_) {
+      factor->second = transposed(weight_as_rows(c));
+      // Once, so that packing it in each call copies whole vectors.
+      if (frozen_.depends_on_input(c.weight)) factor->second = copied(factor->second);
+    }
+    const Value right = factor->second;
     const TensorMeta meta = contiguous({rows, c.outputs});
     const Value product =
         c.bias.is_value()
@@ -362,9 +374,12 @@ class Multiplier {
   }
 
   const Graph& graph_;
+  const PassOptions& options_;
   const AliasAnalysis aliases_;
   const FrozenValues frozen_;
   const bool forced_;
+  const bool shares_;  // what is made of a weight serves for all that it is used for
+  std::map<std::pair<Value, bool>, Value> factors_;  // of weights, with the channels behind or not
   GraphRewriter rewriter_;
   NodeId at_;  // the convolution that is rewritten
 };
@@ -373,7 +388,7 @@ class Multiplier {
 
 Graph convolutions_as_products(const Graph& graph, const PassOptions& options) {
   if (options.convolution_products == ConvolutionProducts::kOff) return graph;
-  return Multiplier(graph, options.convolution_products == ConvolutionProducts::kOn).run();
+  return Multiplier(graph, options).run();
 }
 
 }  // namespace litz

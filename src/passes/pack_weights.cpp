@@ -64,7 +64,7 @@ class Packer {
     const TensorMeta& kernel = graph_.tensor(weight);
     // Its result is channels-last, whatever its operand is.
     if (!frozen_.depends_on_input(weight) || kernel.sizes.size() != 4 || result.sizes.size() != 4 ||
-        !is_channels_last(graph_.context(), result) || is_turned_weight(kernel))
+        !is_channels_last(graph_.context(), result) || has_turned_weight(graph_, node, options_))
       return false;
     for (const Argument* operand : {&argument(node, "input"), &argument(node, "weight"), &bias}) {
       if (operand->is_none()) continue;

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
 
 namespace litz {
 
@@ -20,6 +24,12 @@ struct PassOptions {
   // The library multiplies all matrices on a CPU; else kernels do.
   bool library_products = true;
   ConvolutionProducts convolution_products = ConvolutionProducts::kOff;
+  // Ops and nodes that stay calls of the library's, as lowering has it.
+  bool fallback_everything = false;
+  std::vector<std::string> fallback_ops;
+  std::vector<std::string> fallback_nodes;
+
+  bool is_library_call(const Node& node) const;
 };
 
 }  // namespace litz

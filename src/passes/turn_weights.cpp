@@ -1,25 +1,30 @@
 #include "passes/turn_weights.h"
 
 #include <algorithm>
+#include <map>
 
+#include "graph/convolution_kernels.h"
+#include "graph/op_traits.h"
 #include "passes/channels_last.h"
 #include "passes/graph_rewriter.h"
 
 namespace litz {
 namespace {
 
-constexpr int64_t kFewestChannels = 16;  // two or one vectors
-constexpr int64_t kMostFactors = 8192;   // whole columns of them are packed on the stack
-// On one thread of an AVX2 machine depthwise convolutions take half of oneDNN's time, those of
-// images with so few channels 0.8 of it. Others take 0.9 to 1.2 times as long, with packed weights
-// the more.
-constexpr int64_t kFewChannels = 8;
-
 bool is_float_on_cpu(const TensorMeta& tensor) {
   return tensor.dtype == DType::kFloat32 && tensor.device == "cpu" &&
          tensor.layout == TensorLayout::kStrided && tensor.sizes.size() == 4 &&
          std::all_of(tensor.sizes.begin(), tensor.sizes.end(),
                      [](Index size) { return size.is_constant() && size.constant() > 0; });
+}
+
+ConvolutionSizes sizes_of(const Graph& graph, const TensorMeta& input, const TensorMeta& weight) {
+  ConvolutionSizes sizes;
+  sizes.is_depthwise = weight.sizes[1].is_constant(1) && weight.sizes[0] == input.sizes[1];
+  sizes.channels = input.sizes[1].constant();
+  sizes.outputs = weight.sizes[0].constant();
+  sizes.factors = product(graph.context(), weight.sizes).constant() / sizes.outputs;
+  return sizes;
 }
 
 bool is_wanted(const Graph& graph, const Node& node, bool forced) {
@@ -36,16 +41,13 @@ bool is_wanted(const Graph& graph, const Node& node, bool forced) {
     return false;
   const Index channels = input.sizes[1];
   if (result.sizes[3].constant() < 2) return false;
-  if (weight.sizes[1].is_constant(1) && weight.sizes[0] == channels) {
-    // There are loops of rows, pixels and taps.
-    return result.sizes[2].constant() >= 2 && weight.sizes[2].constant() >= 2 &&
-           weight.sizes[3].constant() >= 2 && channels.constant() >= kFewestChannels;
-  }
-  if (weight.sizes[1] != channels || channels.constant() < 2 || weight.sizes[0].constant() < 2)
+  // There are loops of rows, pixels and taps.
+  const ConvolutionSizes sizes = sizes_of(graph, input, weight);
+  if (sizes.is_depthwise && (result.sizes[2].constant() < 2 || weight.sizes[2].constant() < 2 ||
+                             weight.sizes[3].constant() < 2))
     return false;
-  const int64_t outputs = weight.sizes[0].constant();
-  if (product(graph.context(), weight.sizes).constant() / outputs > kMostFactors) return false;
-  return forced || (channels.constant() < kFewChannels && outputs >= kFewestChannels);
+  return (sizes.is_depthwise || weight.sizes[1] == channels) &&
+         is_convolution_kernel(sizes, forced);
 }
 
 TensorMeta permuted(const TensorMeta& tensor, const std::vector<size_t>& order) {
@@ -57,39 +59,51 @@ TensorMeta permuted(const TensorMeta& tensor, const std::vector<size_t>& order) 
   return meta;
 }
 
+// [channels, 1, height, width] to [height, width, 1, channels] and back.
+Value turn(GraphRewriter& rewriter, const Graph& graph, NodeId at, Value weight) {
+  const ArgumentList order = {int64_t{2}, int64_t{3}, int64_t{1}, int64_t{0}};
+  const ArgumentList back = {int64_t{3}, int64_t{2}, int64_t{0}, int64_t{1}};
+  const TensorMeta turned = permuted(graph.tensor(weight), {2, 3, 1, 0});
+  TensorMeta dense = turned;
+  dense.strides = contiguous_strides(graph.context(), dense.sizes);
+  dense.offset = graph.context().constant(0);
+  const Value taps =
+      rewriter.add_call(at, "aten::permute", {rewriter.map(weight), order}, {}, turned);
+  const Value copy =
+      rewriter.add_call(at, "aten::clone", {taps}, {{"memory_format", MemoryFormatArg{0}}}, dense);
+  return rewriter.add_call(at, "aten::permute", {copy, back}, {}, permuted(dense, {3, 2, 0, 1}));
+}
+
 }  // namespace
 
-bool is_turned_weight(const TensorMeta& weight) {
-  return weight.sizes.size() == 4 && !weight.sizes[0].is_constant(1) &&
-         weight.strides[0].is_constant(1);
+bool has_turned_weight(const Graph& graph, const Node& convolution, const PassOptions& options) {
+  if (options.convolution_products == ConvolutionProducts::kOff) return false;
+  const TensorMeta& input = graph.tensor(argument(convolution, "input").get<Value>());
+  const TensorMeta& weight = graph.tensor(argument(convolution, "weight").get<Value>());
+  return is_float_on_cpu(input) && is_float_on_cpu(weight) && !weight.sizes[0].is_constant(1) &&
+         weight.strides[0].is_constant(1) && is_channels_last(graph.context(), input) &&
+         is_convolution_kernel(sizes_of(graph, input, weight),
+                               options.convolution_products == ConvolutionProducts::kOn);
 }
 
 Graph turn_weights(const Graph& graph, const PassOptions& options) {
   if (options.convolution_products == ConvolutionProducts::kOff) return graph;
   const bool forced = options.convolution_products == ConvolutionProducts::kOn;
   GraphRewriter rewriter(graph);
+  const bool shares = !has_mutations(graph);
+  std::map<Value, Value> turned_weights;
   for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
     const NodeId id(i);
     const Node& node = graph.node(id);
-    if (!is_wanted(graph, node, forced)) {
+    if (options.is_library_call(node) || !is_wanted(graph, node, forced)) {
       rewriter.copy(id);
       continue;
     }
-    // [channels, 1, height, width] to [height, width, 1, channels] and back.
     const Value weight = argument(node, "weight").get<Value>();
-    const ArgumentList order = {int64_t{2}, int64_t{3}, int64_t{1}, int64_t{0}};
-    const ArgumentList back = {int64_t{3}, int64_t{2}, int64_t{0}, int64_t{1}};
-    const TensorMeta turned = permuted(graph.tensor(weight), {2, 3, 1, 0});
-    TensorMeta dense = turned;
-    dense.strides = contiguous_strides(graph.context(), dense.sizes);
-    dense.offset = graph.context().constant(0);
-    const Value taps =
-        rewriter.add_call(id, "aten::permute", {rewriter.map(weight), order}, {}, turned);
-    const Value copy = rewriter.add_call(id, "aten::clone", {taps},
-                                         {{"memory_format", MemoryFormatArg{0}}}, dense);
+    const auto [turned, is_new] = turned_weights.try_emplace(weight);
+    if (is_new || !shares) turned->second = turn(rewriter, graph, id, weight);
     std::vector<Argument> arguments = rewriter.map(node.arguments);
-    arguments[static_cast<size_t>(node.schema->find("weight"))] =
-        rewriter.add_call(id, "aten::permute", {copy, back}, {}, permuted(dense, {3, 2, 0, 1}));
+    arguments[static_cast<size_t>(node.schema->find("weight"))] = turned->second;
     rewriter.copy_call(id, std::move(arguments));
   }
   return rewriter.finish();

@@ -10,7 +10,7 @@ namespace litz {
 // than the library's convolution. Lowering makes kernels of those that have such weights.
 Graph turn_weights(const Graph& graph, const PassOptions& options);
 
-// Whether a weight is laid out so.
-bool is_turned_weight(const TensorMeta& weight);
+// Whether the weight of a convolution is laid out so, and a kernel computes it.
+bool has_turned_weight(const Graph& graph, const Node& convolution, const PassOptions& options);
 
 }  // namespace litz

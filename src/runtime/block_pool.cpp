@@ -46,15 +46,14 @@ void* map_huge_pages(size_t mapped) {
   return data;
 }
 
-// Whether all pages have moved; if not, some may have, and the target may have holes.
-bool move(char* from, char* to, size_t bytes) {
-  constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED;
-  if (mremap(from, bytes, bytes, kFlags, to) != MAP_FAILED) return true;
-  // Pages that came from several places move only apart.
-  for (size_t at = 0; at < bytes; at += kHugePage) {
-    if (mremap(from + at, kHugePage, kHugePage, kFlags, to + at) == MAP_FAILED) return false;
-  }
-  return true;
+// Moves pages, a huge one at a time: those of a block may come from several places, and what cannot
+// be moved at once loses its target. Bytes that have moved: all, or as far as it went.
+size_t move(char* from, char* to, size_t bytes) {
+  size_t moved = 0;
+  while (moved < bytes && mremap(from + moved, kHugePage, kHugePage, MREMAP_MAYMOVE | MREMAP_FIXED,
+                                 to + moved) != MAP_FAILED)
+    moved += kHugePage;
+  return moved;
 }
 
 void* allocate_from_system(size_t bytes) {
@@ -106,7 +105,8 @@ Block BlockPool::acquire(size_t bytes) {
   const auto allocate = [&] {
     return allocate_ ? allocate_(capacity) : allocate_from_system(capacity);
   };
-  void* data = sources.empty() ? allocate() : move_pages(std::move(sources), capacity);
+  void* data = sources.empty() ? nullptr : move_pages(std::move(sources), capacity);
+  if (data == nullptr) data = allocate();
   if (data == nullptr && trim() > 0) data = allocate();
   if (data == nullptr) return {};
   std::lock_guard lock(mutex_);
@@ -137,13 +137,23 @@ std::vector<Block> BlockPool::take_pages(size_t capacity) {
 void* BlockPool::move_pages(std::vector<Block> sources, size_t capacity) {
   const size_t wanted = mapped_bytes(capacity);
   auto* data = static_cast<char*>(map_huge_pages(wanted));
+  if (data == nullptr) {
+    for (const Block& block : sources) deallocate(block);
+    return nullptr;
+  }
   size_t filled = 0;
   while (!sources.empty()) {
     const Block source = sources.back();
+    auto* from = static_cast<char*>(source.data);
     const size_t bytes = std::min(mapped_bytes(source.bytes), wanted - filled);
-    if (data == nullptr || !move(static_cast<char*>(source.data), data + filled, bytes)) {
-      // The mapping may have a hole now.
-      if (data != nullptr) munmap(data, wanted);
+    if (const size_t moved = move(from, data + filled, bytes); moved < bytes) {
+      // What has moved is where it went to; of the page that has not the target may be lost.
+      filled += moved;
+      munmap(data, filled);
+      if (wanted > filled + kHugePage)
+        munmap(data + filled + kHugePage, wanted - filled - kHugePage);
+      munmap(from + moved, mapped_bytes(source.bytes) - moved);
+      sources.pop_back();
       for (const Block& block : sources) deallocate(block);
       return nullptr;
     }
@@ -152,7 +162,7 @@ void* BlockPool::move_pages(std::vector<Block> sources, size_t capacity) {
     // What is left of the last one stays idle.
     if (const size_t left = mapped_bytes(source.bytes) - bytes; left > 0) {
       std::lock_guard lock(mutex_);
-      idle_.insert(idle_.begin(), {static_cast<char*>(source.data) + bytes, left});
+      idle_.insert(idle_.begin(), {from + bytes, left});
       idle_bytes_ += left;
     }
   }

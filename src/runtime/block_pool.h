@@ -56,7 +56,8 @@ class BlockPool {
   // Takes idle blocks out whose pages a block of `capacity` is to be made of; none where a fresh
   // one may be had. The caller has the mutex.
   std::vector<Block> take_pages(size_t capacity);
-  // Fresh memory, or nullptr, for the part that has no pages in `sources`, which are used up.
+  // A block with the pages of `sources`, which are used up, and fresh ones where those are too few;
+  // nullptr where the system moves no more.
   void* move_pages(std::vector<Block> sources, size_t capacity);
 
   const Allocate allocate_;  // nothing: the system's

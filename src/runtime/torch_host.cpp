@@ -200,7 +200,7 @@ int TorchRun::allocate(void* self, LitzTensor* tensor) {
   }
   run.api_.get_data_ptr(made, &tensor->data);
   tensor->handle = made;
-  // A run's first tensor is its workspace.
+  // A run's first tensor is its workspace, if it has one.
   if (run.host_.is_cuda() && !run.workspace_.has_block())
     run.workspace_.set_block(tensor->data, bytes);
   return LITZ_OK;

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+import litz
+
 litz = pytest.importorskip("litz", reason="the litz package is not built")
 
 
@@ -336,3 +338,52 @@ def test_dynamic_sizes_stay_in_the_library() -> None:
     for size in (20, 33):
         x = torch.randn(2, 20, size, size)
         torch.testing.assert_close(fn(x, w), F.conv2d(x, w), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"fallback_ops": "aten::convolution"}, {"fallback_everything": True}, {"fallback_nodes": "convolution"}])
+@pytest.mark.parametrize("groups, size", [(1, (64, 32, 1)), (32, (32, 1, 3)), (1, (16, 3, 3))])
+def test_the_library_keeps_what_options_name(options: dict[str, Any], groups: int, size: tuple[int, int, int]) -> None:
+    outputs, inputs, kernel = size
+    w = torch.randn(outputs, inputs, kernel, kernel)
+    x = channels_last(torch.randn(2, inputs * groups, 20, 20))
+    fn = lambda x, w: F.conv2d(x, w, groups=groups)
+    check(fn, x, w, **options)
+    explained = litz.explain(fn, x, w, options={"matrix_products": "on", **options})
+    assert [call.op for call in explained.library_calls + explained.fallbacks] == ["aten::convolution"]
+
+
+@pytest.mark.parametrize("products", ["on", "auto"])
+def test_weights_that_are_laid_out_already(products: str) -> None:
+    """As TensorFlow has them: output channels behind. Only those that pay become kernels, and none of many factors."""
+    taken = not library_calls(torch.mm, torch.randn(64, 64), torch.randn(64, 64), products=products)
+    for channels, outputs, ways in ((64, 32, ["on"]), (3, 32, ["on", "auto"]), (1024, 24, [])):
+        w = torch.randn(3, 3, channels, outputs).permute(3, 2, 0, 1)
+        x = channels_last(torch.randn(1, channels, 9, 9))
+        fn = lambda x, w: F.conv2d(x, w, padding=1)
+        torch._dynamo.reset()
+        torch.testing.assert_close(compiled(fn, products)(x, w), fn(x, w), rtol=1e-3, atol=1e-3)
+        expected = [] if taken and products in ways else ["aten::convolution"]
+        assert library_calls(fn, x, w, products=products) == expected, channels
+
+
+def test_weights_that_several_convolutions_share() -> None:
+    """A head for images of several sizes: what a weight is turned into is made once."""
+    class Head(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.depthwise = nn.Conv2d(32, 32, 3, padding=1, groups=32)
+            self.pointwise = nn.Conv2d(32, 48, 1)
+
+        def forward(self, *images: Tensor) -> list[Tensor]:
+            return [self.pointwise(self.depthwise(x).relu()) for x in images]
+
+    head = Head().eval()
+    images = [channels_last(torch.randn(1, 32, n, n)) for n in (24, 12, 6)]
+    with torch.no_grad():
+        for freeze in (False, True):
+            torch._dynamo.reset()
+            for actual, wanted in zip(compiled(head, freeze=freeze)(*images), head(*images), strict=True):
+                torch.testing.assert_close(actual, wanted, rtol=1e-4, atol=1e-4)
+        if has_kernels():
+            (graph,) = litz.explain(head, *images, options={"matrix_products": "on", "freeze": True}).graphs
+            assert graph.constants == 2

@@ -35,6 +35,18 @@ def test_threads_of_the_program_may_wait_for_the_device():
             own.join()
 
 
+def test_threads_that_run_builtin_functions_may_wait_for_the_device():
+    lock = threading.Lock()
+    lock.acquire()
+    thread = threading.Thread(target=lock.acquire, daemon=True)
+    thread.start()
+    try:
+        assert thread in others_that_may_wait()
+    finally:
+        lock.release()
+        thread.join()
+
+
 @pytest.mark.parametrize(
     "ops,may",
     [

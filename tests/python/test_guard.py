@@ -92,22 +92,67 @@ def test_the_time_that_measuring_may_take_is_bounded(times):
     assert "the time was over" in litz.report().graphs[0].guard[0]
 
 
-def test_measuring_changes_no_input():
-    def step(x, state):
-        state.mul_(0.5).add_(x.sum(0))
-        return state.sin()
+def test_what_goes_wrong_while_measuring_is_said(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no clock")
 
-    state, other = torch.ones(30), torch.ones(30)
+    monkeypatch.setattr(guarding._Clock, "times", fail)
+    function = compiled(torch.sin)
+    for _ in range(2):
+        torch.testing.assert_close(function(X), torch.sin(X))
+    (graph,) = litz.report().graphs
+    assert graph.kernels and graph.guard == ("measuring failed, and the kernels stay; no clock",)
+
+
+def test_what_the_options_send_to_the_library_stays_there(times):
+    options = {"fallback_nodes": "cos"}
+    kernels = len(litz.explain(two_kernels, X, options=options).kernels)
+    litz.reset()
+    times.extend([(1.0, 0.5)] + [(0.5, 1.0)] * (kernels - 1) + [(2.0, 1.0), (1.0, 3.0)])
+    compiled(two_kernels, **options)(X)
+    (graph,) = litz.report().graphs
+    nodes = {call.node for call in graph.library_calls + graph.fallbacks}
+    assert "cos" in nodes and len(nodes) > 1
+
+
+def test_graphs_that_write_to_inputs_are_not_measured(times):
+    """Each further run would write again, here past the end of the cache."""
+    cache, position, x = torch.zeros(16, 4), torch.tensor([14]), torch.randn(1, 4)
+
+    def step(cache, position, x):
+        cache.index_copy_(0, position, x)
+        position.add_(1)
+        return cache.sum()
+
     function = compiled(step)
-    for _ in range(3):
-        torch.testing.assert_close(function(X, state), step(X, other))
-        torch.testing.assert_close(state, other)
-    assert litz.report().graphs[0].guard
+    torch.testing.assert_close(function(cache, position, x), x.sum())
+    assert position.item() == 15
+    assert "writes to an argument" in litz.report().graphs[0].guard[0]
+
+
+def test_random_numbers_of_checkpointed_regions_are_those_without_a_guard(times):
+    from torch.utils.checkpoint import checkpoint
+
+    w = torch.randn(8, 8)
+
+    def loss(x):
+        return checkpoint(lambda a: F.dropout((a @ w).relu(), 0.5), x, use_reentrant=False).sum()
+
+    found = []
+    for guard in ("off", "measure"):
+        torch._dynamo.reset()
+        torch.manual_seed(3)
+        x = torch.ones(16, 8, requires_grad=True)
+        value = torch.compile(loss, backend="litz", options={"guard": guard})(x)
+        (gradient,) = torch.autograd.grad(value, x)
+        found.append((value, gradient, torch.rand(2)))
+    for off, measured in zip(*found, strict=True):
+        assert torch.equal(off, measured)
 
 
 @pytest.mark.parametrize("wins", ["kernels", "eager"])
 def test_gradients(times, wins):
-    layers = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.GELU())
+    layers = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.GroupNorm(2, 8), torch.nn.GELU())
     x = torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last).requires_grad_()
     times.extend([(1.0, 2.0 if wins == "kernels" else 0.1)] * 40)
     function = compiled(layers)

@@ -14,9 +14,9 @@
 namespace litz {
 namespace {
 
-// Calls in a row have nothing to gain from an optimizer, which takes seconds for long ones.
 constexpr int64_t kLargeInput = 64 * 1024;  // bytes that are worth a call
 
+// Calls in a row have nothing to gain from an optimizer, which takes seconds for long ones.
 constexpr const char* kPlainFunction = R"(
 #if defined(__clang__)
 #define LITZ_PLAIN __attribute__((optnone, noinline))

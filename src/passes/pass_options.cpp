@@ -1,0 +1,16 @@
+#include "passes/pass_options.h"
+
+#include <algorithm>
+
+namespace litz {
+
+bool PassOptions::is_library_call(const Node& node) const {
+  if (node.kind != NodeKind::kCall) return false;
+  const auto has = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  return fallback_everything || has(fallback_ops, node.schema->name) ||
+         has(fallback_ops, node.schema->full_name()) || has(fallback_nodes, node.name);
+}
+
+}  // namespace litz
