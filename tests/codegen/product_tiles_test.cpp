@@ -13,7 +13,7 @@ TEST(ProductTiles, CoverEverySize) {
       for (int64_t columns : {2, 7, 16, 17, 64, 100, 768, 50257}) {
         for (int64_t factors : {2, 63, 64, 200, 768, 3072, 8192}) {
           for (bool has_rows : {false, true}) {
-            ProductSize size{1, rows, columns, factors, has_rows, !has_rows};
+            const ProductSize size{1, rows, columns, factors, 1, has_rows, !has_rows};
             const ProductTiles t = plan_product_tiles(size, vector_bytes);
             EXPECT_EQ(
                 t.tall_strips * t.strip_rows + (t.strips - t.tall_strips) * (t.strip_rows - 1),
@@ -42,7 +42,7 @@ TEST(ProductTiles, CoverEverySize) {
 TEST(ProductTiles, HaveAFormForTheRows) {
   using Form = ProductTiles::Form;
   const auto form = [](int64_t rows, bool has_rows, bool has_dots) {
-    return plan_product_tiles({1, rows, 768, 768, has_rows, has_dots}, 32).form;
+    return plan_product_tiles({1, rows, 768, 768, 1, has_rows, has_dots}, 32).form;
   };
   EXPECT_EQ(form(4, false, true), Form::kDots);
   EXPECT_EQ(form(4, true, false), Form::kInPlace);
@@ -53,10 +53,10 @@ TEST(ProductTiles, HaveAFormForTheRows) {
 
 // Threads can share out what is worth it.
 TEST(ProductTiles, MakeItemsForThreads) {
-  const ProductSize size{1, 256, 256, 256, true, false};
+  const ProductSize size{1, 256, 256, 256, 1, true, false};
   const ProductTiles t = plan_product_tiles(size, 32);
   EXPECT_GE(column_blocks(size, t) * t.row_blocks(), 8);
-  const ProductSize small{1, 16, 16, 16, true, false};
+  const ProductSize small{1, 16, 16, 16, 1, true, false};
   const ProductTiles one = plan_product_tiles(small, 32);
   EXPECT_EQ(column_blocks(small, one) * one.row_blocks(), 1);
 }
