@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,7 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litz_bench_util import Table, check_backends, geomean, own_code, progress, show_ratio, show_seconds, write_json
+from litz_bench_util import (
+    Table, check_backends, geomean, interleaved, own_code, progress, show_ratio, show_seconds, write_json,
+)
 
 
 @dataclass(frozen=True)
@@ -79,26 +80,6 @@ def arguments(shape: Shape, dtype: torch.dtype, layout: str, with_bias: bool) ->
     return [x, w, torch.randn(shape.columns, dtype=dtype)] if with_bias else [x, w]
 
 
-def seconds(fn: Callable[[], object], repeats: int) -> float:
-    start = time.thread_time()
-    for _ in range(repeats):
-        fn()
-    return (time.thread_time() - start) / repeats
-
-
-def measure(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    repeats = {}
-    for name, fn in contenders.items():
-        fn()
-        repeats[name] = max(1, round(0.003 / max(seconds(fn, 1), 1e-7)))
-    samples: dict[str, list[float]] = {name: [] for name in contenders}
-    names = list(contenders)
-    for i in range(rounds):
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            samples[name].append(seconds(contenders[name], repeats[name]))
-    return samples
-
-
 def is_right(result: Tensor, args: list[Tensor], fn: Callable[..., Tensor]) -> bool:
     """Within a few times eager's own error of the product in float64."""
     exact = fn(*(t.double() for t in args))
@@ -144,7 +125,7 @@ def main() -> int:
                         if not is_right(ours(*args), args, fn):
                             print(f"wrong: {shape} {dtype} {layout} {fn.__name__}", file=sys.stderr)
                             wrong += 1
-                        samples = measure(
+                        samples = interleaved(
                             {
                                 "eager": lambda fn=fn, args=args: fn(*args),
                                 "library": lambda f=library, args=args: f(*args),

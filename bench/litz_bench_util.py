@@ -286,3 +286,25 @@ def write_json(path: str | None, data: Any) -> None:
         with open(path, "w") as out:
             json.dump(data, out, indent=1)
             out.write("\n")
+
+
+def thread_seconds(fn: Callable[[], object], repeats: int) -> float:
+    """Of the processor, that a call takes this thread."""
+    start = time.thread_time()
+    for _ in range(repeats):
+        fn()
+    return (time.thread_time() - start) / repeats
+
+
+def interleaved(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of the processor for each contender and round; who comes first changes from round to round."""
+    repeats = {}
+    for name, fn in contenders.items():
+        fn()
+        repeats[name] = max(1, round(0.003 / max(thread_seconds(fn, 1), 1e-7)))
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    names = list(contenders)
+    for i in range(rounds):
+        for name in names[i % len(names) :] + names[: i % len(names)]:
+            samples[name].append(thread_seconds(contenders[name], repeats[name]))
+    return samples

@@ -44,6 +44,12 @@ AttentionKernels attention_kernels(const Options& options) {
                   "'; there are auto, on, off");
 }
 
+void read_fallbacks(const Options& options, LibraryFallbacks& fallbacks) {
+  fallbacks.fallback_everything = options.fallback_everything;
+  fallbacks.fallback_ops = split_list(options.fallback_ops);
+  fallbacks.fallback_nodes = split_list(options.fallback_nodes);
+}
+
 }  // namespace
 
 PassOptions pass_options(const Options& options) {
@@ -52,9 +58,7 @@ PassOptions pass_options(const Options& options) {
   passes.library_products = products == ProductKernels::kOff;
   if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
   if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
-  passes.fallback_everything = options.fallback_everything;
-  passes.fallback_ops = split_list(options.fallback_ops);
-  passes.fallback_nodes = split_list(options.fallback_nodes);
+  read_fallbacks(options, passes);
   const std::string& layouts = options.layout_optimization;
   if (layouts == "off") {
     passes.layout_optimization = LayoutOptimization::kOff;
@@ -80,9 +84,7 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   // as with float32.
   lowering.half_products =
       dialect == KernelDialect::kCpp && cpu_target(options).isa == CpuTarget::Isa::kAvx2;
-  lowering.fallback_everything = options.fallback_everything;
-  lowering.fallback_ops = split_list(options.fallback_ops);
-  lowering.fallback_nodes = split_list(options.fallback_nodes);
+  read_fallbacks(options, lowering);
   return lowering;
 }
 

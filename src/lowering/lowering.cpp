@@ -148,11 +148,7 @@ void LoweringContext::lower_call(NodeId id) {
   origin_ = node_origin(node.name, node.stack);
   op_ = node.schema->name;
   const std::string op = node.schema->full_name();
-  const auto has = [](const std::vector<std::string>& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  if (options_.fallback_everything || has(options_.fallback_ops, op) ||
-      has(options_.fallback_ops, node.schema->name) || has(options_.fallback_nodes, node.name)) {
+  if (options_.is_library_call(node)) {
     call_library(id, "an option asks for the library");
     return;
   }

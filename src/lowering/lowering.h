@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/library_fallbacks.h"
 #include "ir/program.h"
 #include "lowering/tensor_value.h"
 #include "support/error.h"
@@ -62,10 +63,7 @@ enum class ProductKernels : uint8_t {
   kOn,    // all that can be
 };
 
-struct LoweringOptions {
-  bool fallback_everything = false;         // every op as a library call: for bisecting
-  std::vector<std::string> fallback_ops;    // these ops as library calls ("aten::sum")
-  std::vector<std::string> fallback_nodes;  // nodes of these names as library calls
+struct LoweringOptions : LibraryFallbacks {
   // Kernels compute random numbers from seeds that the library draws; else the library draws them.
   bool random_in_kernels = true;
   ProductKernels matrix_products = ProductKernels::kOff;

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "graph/graph.h"
+#include "graph/library_fallbacks.h"
 
 namespace litz {
 
@@ -18,18 +16,12 @@ enum class ConvolutionProducts : uint8_t {
   kOn,    // all that can be
 };
 
-struct PassOptions {
+struct PassOptions : LibraryFallbacks {
   // Whether convolutions get channels-last operands: never, always, or where it pays.
   LayoutOptimization layout_optimization = LayoutOptimization::kAuto;
   // The library multiplies all matrices on a CPU; else kernels do.
   bool library_products = true;
   ConvolutionProducts convolution_products = ConvolutionProducts::kOff;
-  // Ops and nodes that stay calls of the library's, as lowering has it.
-  bool fallback_everything = false;
-  std::vector<std::string> fallback_ops;
-  std::vector<std::string> fallback_nodes;
-
-  bool is_library_call(const Node& node) const;
 };
 
 }  // namespace litz

@@ -37,7 +37,7 @@ TorchTensor CallArguments::tensor(int i) {
 
 TorchTensor* CallArguments::optional_tensor(int i) {
   if (args_[i].kind == LITZ_NONE) return nullptr;
-  return &tensors_.emplace_back(tensor(i));
+  return &tensors_.add(tensor(i));
 }
 
 double CallArguments::number(int i) {
@@ -47,7 +47,7 @@ double CallArguments::number(int i) {
 
 double* CallArguments::optional_number(int i) {
   if (args_[i].kind == LITZ_NONE) return nullptr;
-  return &numbers_.emplace_back(number(i));
+  return &numbers_.add(number(i));
 }
 
 int64_t CallArguments::integer(int i) {
@@ -61,7 +61,7 @@ const char* CallArguments::text(int i) {
 }
 
 const std::vector<int64_t>& CallArguments::integers(int i) {
-  std::vector<int64_t>& numbers = integers_.emplace_back();
+  std::vector<int64_t>& numbers = integers_.add({});
   const LitzValue& list = expect(i, is_list_of_integers(args_[i]));
   if (!fits_) return numbers;
   for (int32_t k = 0; k < list.count; ++k) numbers.push_back(list.u.list[k].u.i);
@@ -69,7 +69,7 @@ const std::vector<int64_t>& CallArguments::integers(int i) {
 }
 
 const std::vector<int32_t>& CallArguments::flags(int i) {
-  std::vector<int32_t>& flags = flags_.emplace_back();
+  std::vector<int32_t>& flags = flags_.add({});
   for (int64_t number : integers(i)) flags.push_back(number != 0 ? 1 : 0);
   return flags;
 }

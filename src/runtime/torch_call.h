@@ -5,13 +5,14 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/torch_api.h"
 #include "runtime/torch_args.h"
 #include "runtime/torch_ops.h"
+#include "support/error.h"
 
 namespace litz {
 
@@ -47,11 +48,23 @@ class CallArguments {
   const LitzValue* args_;
   TorchTemporaries& temporaries_;
   bool fits_ = true;
-  // Elements keep their places.
-  std::deque<TorchTensor> tensors_;
-  std::deque<double> numbers_;
-  std::deque<std::vector<int64_t>> integers_;
-  std::deque<std::vector<int32_t>> flags_;
+  // Each library call makes one of these: what is read keeps its place without an allocation.
+  template <class T>
+  class Kept {
+   public:
+    T& add(T value) {
+      LITZ_CHECK(count_ < kept_.size(), "an op takes more arguments of one kind than are kept");
+      return kept_[count_++] = std::move(value);
+    }
+
+   private:
+    std::array<T, 8> kept_{};
+    size_t count_ = 0;
+  };
+  Kept<TorchTensor> tensors_;
+  Kept<double> numbers_;
+  Kept<std::vector<int64_t>> integers_;
+  Kept<std::vector<int32_t>> flags_;
 };
 
 // Gives the results to the caller, in order; all are taken over.

@@ -8,8 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import litz
-
 litz = pytest.importorskip("litz", reason="the litz package is not built")
 
 

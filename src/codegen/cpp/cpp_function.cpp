@@ -70,4 +70,26 @@ CppKernel print_cpp_function(const KernelArguments& arguments, const CppFunction
   return out;
 }
 
+void store_vectors(CppBody& body, KernelAnalysis& analysis, size_t loop, int lanes,
+                   int64_t extent) {
+  constexpr int kLongWork = 24;  // operations
+  const std::string step = std::to_string(lanes);
+  const auto print = [&](const std::string& valid, const std::string& header) {
+    body.push_vector_scope(loop, "v", lanes, valid);
+    body.store_outer();
+    body.pop_scope(header);
+  };
+  if (extent % lanes == 0) {
+    print("", "for (; v < to; v += " + step + ")");
+  } else if (analysis.work(analysis.outer_roots(), LoopMask{1} << loop).operations >= kLongWork) {
+    body.push_scope(CppBody::kNoLoop, "");
+    body.out().line("const i64 valid = to - v < " + step + " ? to - v : " + step + ";");
+    print("valid", "");
+    body.pop_scope("for (; v < to; v += " + step + ")");
+  } else {
+    print("", "for (; v + " + step + " <= to; v += " + step + ")");
+    print("(to - v)", "if (v < to)");
+  }
+}
+
 }  // namespace litz

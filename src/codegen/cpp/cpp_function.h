@@ -26,4 +26,8 @@ struct CppFunction {
 
 CppKernel print_cpp_function(const KernelArguments& arguments, const CppFunction& function);
 
+// Stores outside the inner loops for positions v up to `to` of the loop, of which there are
+// `extent` in all, in vectors. What is long is printed once for whole vectors and the rest.
+void store_vectors(CppBody& body, KernelAnalysis& analysis, size_t loop, int lanes, int64_t extent);
+
 }  // namespace litz

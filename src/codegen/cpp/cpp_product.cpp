@@ -11,7 +11,6 @@ namespace litz {
 namespace {
 
 constexpr double kTaskNanoseconds = 6000;  // least work worth handing to a thread
-constexpr int kLongWork = 24;  // operations behind a product that are printed once for all columns
 
 std::string text(int64_t value) { return std::to_string(value); }
 
@@ -367,24 +366,7 @@ class ProductPrinter {
         0, "(" + block() + " + (" + name_of(rows_loop_) + " - top) * " + text(block_width()) + ")",
         columns_loop_, "from");
     out().line("i64 v = from;");
-    const std::string lanes = text(tiles_.lanes);
-    const auto print = [&](const std::string& valid, const std::string& header) {
-      body_.push_vector_scope(columns_loop_, "v", tiles_.lanes, valid);
-      body_.store_outer();
-      body_.pop_scope(header);
-    };
-    if (size_.columns % tiles_.lanes == 0) {
-      print("", "for (; v < to; v += " + lanes + ")");
-    } else if (analysis_.work(analysis_.outer_roots(), LoopMask{1} << columns_loop_).operations >=
-               kLongWork) {
-      body_.push_scope(CppBody::kNoLoop, "");
-      out().line("const i64 valid = to - v < " + lanes + " ? to - v : " + lanes + ";");
-      print("valid", "");
-      body_.pop_scope("for (; v < to; v += " + lanes + ")");
-    } else {
-      print("", "for (; v + " + lanes + " <= to; v += " + lanes + ")");
-      print("(to - v)", "if (v < to)");
-    }
+    store_vectors(body_, analysis_, columns_loop_, tiles_.lanes, size_.columns);
     body_.pop_scope("for (i64 " + name_of(rows_loop_) + " = top; " + name_of(rows_loop_) +
                     " < bottom; ++" + name_of(rows_loop_) + ")");
     close_batches();

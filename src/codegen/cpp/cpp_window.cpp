@@ -17,7 +17,6 @@ constexpr int64_t kMostTaps = 16;          // of a row
 constexpr size_t kMostStripKinds = 8;
 constexpr int64_t kLargeInput = 1 << 21;  // elements
 constexpr int64_t kMostRowsAhead = 2;
-constexpr int kLongWork = 24;  // operations behind a sum that are printed once for all channels
 
 std::string text(int64_t value) { return std::to_string(value); }
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -253,24 +252,7 @@ class WindowPrinter {
     body_.set_accumulator_array(0, "(block + (" + pixel + " - left) * " + text(block_) + ")",
                                 channels_loop_, "first");
     out().line("i64 v = first;");
-    const std::string step = text(lanes_);
-    const auto print = [&](const std::string& valid, const std::string& header) {
-      body_.push_vector_scope(channels_loop_, "v", lanes_, valid);
-      body_.store_outer();
-      body_.pop_scope(header);
-    };
-    if (channels_ % lanes_ == 0) {
-      print("", "for (; v < to; v += " + step + ")");
-    } else if (analysis_.work(analysis_.outer_roots(), LoopMask{1} << channels_loop_).operations >=
-               kLongWork) {
-      body_.push_scope(CppBody::kNoLoop, "");
-      out().line("const i64 valid = to - v < " + step + " ? to - v : " + step + ";");
-      print("valid", "");
-      body_.pop_scope("for (; v < to; v += " + step + ")");
-    } else {
-      print("", "for (; v + " + step + " <= to; v += " + step + ")");
-      print("(to - v)", "if (v < to)");
-    }
+    store_vectors(body_, analysis_, channels_loop_, lanes_, channels_);
     body_.pop_scope("for (i64 " + pixel + " = left; " + pixel + " < right; ++" + pixel + ")");
   }
 

@@ -1,10 +1,10 @@
-#include "passes/pass_options.h"
+#include "graph/library_fallbacks.h"
 
 #include <algorithm>
 
 namespace litz {
 
-bool PassOptions::is_library_call(const Node& node) const {
+bool LibraryFallbacks::is_library_call(const Node& node) const {
   if (node.kind != NodeKind::kCall) return false;
   const auto has = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
