@@ -556,8 +556,7 @@ void CppBody::define_reduced(uint32_t number, std::string name, bool is_vector) 
 }
 
 std::string CppBody::load_along(Expr load, int lanes) {
-  return call(prelude_.load(load.dtype(), lanes),
-              {address(load.buffer(), index(load.coordinates()[0]))});
+  return call(prelude_.load(load.dtype(), lanes), {address_of(load)});
 }
 
 void CppBody::set_accumulator_array(uint32_t number, std::string array, size_t loop,

@@ -103,6 +103,8 @@ class CppBody {
   // A contiguous load of whole vectors along another loop than the vector loop, at the positions
   // bound in this scope.
   std::string load_along(Expr load, int lanes);
+  // Where a load that has no operands reads, for the loops bound in this scope.
+  std::string address_of(Expr load) { return address(load.buffer(), index(load.coordinates()[0])); }
   // Where the accumulators of vectorised outer loops are: the result for iteration i of the loop is
   // element i - first of an array.
   void set_accumulator_array(uint32_t number, std::string array, size_t loop, std::string first);

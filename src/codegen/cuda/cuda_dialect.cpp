@@ -327,6 +327,7 @@ SimtWords cuda_words() {
   words.thread = "threadIdx.x";
   words.barrier = "__syncthreads();";
   words.aligned = "LITZ_ALIGNED(POINTER);";
+  words.prefetch = "asm volatile(\"prefetch.global.L2 [%0];\" :: \"l\"(POINTER));";
   words.unroll = "_Pragma(\"unroll\") ";
   words.unroll_some = "_Pragma(\"unroll COUNT\") ";
   words.shuffle = "litz_shuffle";

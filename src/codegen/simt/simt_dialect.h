@@ -21,6 +21,8 @@ struct SimtWords {
   std::string barrier;   // all threads of a block, and what they wrote to local memory
   // A statement: POINTER is a multiple of kDeviceAlignment. Empty: pointers may be anything.
   std::string aligned;
+  // A statement: what lies at POINTER will soon be read. Empty: there is none.
+  std::string prefetch;
   std::string unroll;       // in front of a loop that is to be unrolled whole
   std::string unroll_some;  // ... COUNT times
   // A function of a value and a distance: the value of the thread whose number in the warp is this

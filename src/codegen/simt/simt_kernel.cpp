@@ -489,7 +489,8 @@ class KernelPrinter {
                        " + it];");
       total->merge(body_, "_t", "_o");
     }
-    body_.pop_scope("for (i32 part = member; part < " + text(blocks) +
+    body_.pop_scope(replace_all(words_.unroll_some, "COUNT", "8") +
+                    "for (i32 part = member; part < " + text(blocks) +
                     "; part += " + text(plan_.group) + ")");
     combine_in_local_memory(totals, kFinishColumns);
     decode(inner_, "it", 1);
@@ -508,6 +509,10 @@ class KernelPrinter {
     return plan_.group > 1 && (plan_.columns || !shuffles() || plan_.group > words_.warp);
   }
   bool shuffles() const { return !words_.shuffle.empty(); }
+
+  // One row after the other, whose warps meet in one half of local memory and then in the other:
+  // who is at the barrier of a row has read what the row before left.
+  bool alternates() const { return plan_.rows_of_block > 0 && !plan_.columns && shuffles(); }
 
   bool in_stage(const Accumulator& a, uint32_t stage) const {
     return a.reduction().stage == stage && !a.reduction().over_outer;
@@ -591,6 +596,24 @@ class KernelPrinter {
       body_.out().line(load_name(i) + "[t] = " + body_.value(row_.loads[i]) + ";");
     body_.pop_scope("");
     close_turn();
+    if (plan_.rows_of_block > 0) prefetch_next_row();
+  }
+
+  // Rows of half floats are so short that waiting for them shows.
+  void prefetch_next_row() {
+    std::vector<Expr> loads = row_.loads;
+    std::erase_if(
+        loads, [&](Expr load) { return size_of(load.dtype()) > 2 || !analysis_.is_of_rows(load); });
+    if (loads.empty() || words_.prefetch.empty()) return;
+    body_.push_scope(CppBody::kNoLoop, "");
+    decode(outer_, "(it + 1)", 1);  // the names of this row's are hidden
+    open_turn();
+    open_vector(plan_.vector_loop, "v", "");
+    for (Expr load : loads)
+      body_.out().line(replace_all(words_.prefetch, "POINTER", body_.address_of(load)));
+    body_.pop_scope("");
+    close_turn();
+    body_.pop_scope("if (it + 1 < last)");
   }
 
   static std::string load_name(size_t i) { return "kept" + text(static_cast<int64_t>(i)); }
@@ -746,7 +769,8 @@ class KernelPrinter {
   // ---- combining the accumulators of a group ----
 
   void declare_shared(const Accumulator& total) {
-    const int64_t slots = plan_.columns || !shuffles() ? plan_.threads() : words_.warp;
+    int64_t slots = plan_.columns || !shuffles() ? plan_.threads() : words_.warp;
+    if (alternates()) slots *= 2;
     for (const auto& [type, name] : total.total_variables("_s")) {
       body_.out().line(words_.local + type + " " + name + "[" + text(slots) + "];");
       local_bytes_ += slots * 8;
@@ -773,17 +797,17 @@ class KernelPrinter {
     IndentedBuffer& out = body_.out();
     const int warps = plan_.group / words_.warp;
     const std::string warp = text(words_.warp);
-    wait_for_readers();
+    const std::string half = alternates() ? "(it & 1) * " + warp + " + " : "";
     for (Accumulator* total : totals) {
       const auto registers = total->total_variables("_t");
       const auto shared = total->total_variables("_s");
       for (size_t i = 0; i < registers.size(); ++i)
-        out.line("if (" + words_.thread + " % " + warp + " == 0) " + shared[i].second + "[" +
+        out.line("if (" + words_.thread + " % " + warp + " == 0) " + shared[i].second + "[" + half +
                  words_.thread + " / " + warp + "] = " + registers[i].second + ";");
     }
     out.line(words_.barrier);
     // Every warp adds up all of its group, so that all threads have the result.
-    std::string slot = words_.thread + " % " + text(warps);
+    std::string slot = half + words_.thread + " % " + text(warps);
     if (plan_.groups > 1)
       slot = words_.thread + " / " + text(plan_.group) + " * " + text(warps) + " + " + slot;
     for (Accumulator* total : totals) {
