@@ -1,6 +1,7 @@
 // The callable that torch.compile gets back.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -78,12 +79,17 @@ class CompiledGraph {
   nb::object call_unpacked(Inputs arguments);
   // One run with all inputs, the captured ones too.
   nb::object run(Inputs inputs);
-  void record_runs(nb::object record, bool when_host_bound) {
+  void record_runs(nb::object record, const std::optional<std::vector<size_t>>& unasked_saved) {
     std::vector<bool> computed(static_cast<size_t>(table().num_inputs));
     for (size_t i = 0; i < computed.size() && frozen_ != nullptr; ++i)
       computed[i] = frozen_->is_computed(i);
+    std::optional<std::vector<bool>> saved;
+    if (unasked_saved) {
+      saved.emplace(static_cast<size_t>(table().num_outputs));
+      for (const size_t output : *unasked_saved) saved->at(output) = true;
+    }
     recordings_ = std::make_unique<CudaRecordings>(
-        door_, table(), host_.device(), std::move(record), std::move(computed), when_host_bound);
+        door_, table(), host_.device(), std::move(record), std::move(computed), std::move(saved));
   }
   // Calls bring the inputs that the graph had before it was split.
   void freeze(nb::object compute, std::vector<uint32_t> frozen, const nb::list& sources,
@@ -567,11 +573,12 @@ void bind_compiled_graph(nb::module_& m) {
           },
           "The graph as a function of its inputs, rather than of a list of them.")
       .def("record_runs", &CompiledGraph::record_runs, nb::arg("record"),
-           nb::arg("when_host_bound") = false,
+           nb::arg("unasked_saved") = nb::none(),
            "Lets calls on a CUDA device be recorded as CUDA graphs and replayed. "
            "`record(inputs, copied)` is what `litz.cuda_graphs.recorder` gives. With "
-           "`when_host_bound` only where launching takes the host longer than the device takes, "
-           "and outputs are copied from the recording.")
+           "`unasked_saved` nobody has asked for that: it is done only where launching takes the "
+           "host longer than the device takes, and outputs are copied from the recording but for "
+           "those at these positions, which the graph saves for its gradient.")
       .def("freeze", &CompiledGraph::freeze, nb::arg("compute"), nb::arg("frozen"),
            nb::arg("sources"), nb::arg("count"),
            "Lets calls bring `count` inputs, of which those at positions `frozen` are computed "

@@ -21,10 +21,13 @@ constexpr int kMostMade = 64;  // of one graph in all: addresses that never sett
 // Of a graph that nobody has asked to record.
 constexpr size_t kMostUnasked = 2;
 constexpr int kMostUnaskedMade = 4;
-constexpr double kMostShare = 1.0 / 32;       // of the device's memory, ...
-constexpr double kMostShares = 1.0 / 8;       // of all graphs together
-constexpr double kMostBytesPerSecond = 5e10;  // copied, by the time that a run takes the host: what
-                                              // a device does in a small part of that time
+constexpr size_t kFewCopies = 4;  // of outputs, one by one
+constexpr int kMostPostponed =
+    3;  // calls until what another graph saves is memory of its recording
+constexpr double kMostShare = 1.0 / 32;   // of the device's memory, ...
+constexpr double kMostShares = 1.0 / 8;   // of all graphs together
+constexpr double kCopyShare = 0.1;        // of the time that a run takes the host, for copies
+constexpr double kBytesPerSecond = 1e12;  // of a device's memory, where that is not known
 
 // Where the outputs of all recordings of the process are, for as long as these are kept. It stays
 // when the interpreter ends, and needs the GIL.
@@ -46,7 +49,8 @@ enum class OutputKind : uint8_t { kInput, kView, kOwn, kValue };
 struct Output {
   OutputKind kind = OutputKind::kValue;
   Py_ssize_t input = -1;
-  nb::object object;  // a tensor, or what kValue gives
+  nb::object object;     // a tensor, or what kValue gives
+  bool is_lent = false;  // where it is kOwn: callers get the memory itself, no copy of it
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
   int64_t offset = 0;  // of kView, from the input's first element
@@ -65,7 +69,7 @@ struct CudaRecordings::Recording {
     }
     const nb::gil_scoped_acquire acquired;
     for (const Output& output : outputs) {
-      if (output.kind != OutputKind::kOwn || !is_lent) continue;
+      if (!output.is_lent) continue;
       const auto found = recorded_memory().find(output.data);
       if (found != recorded_memory().end()) recorded_memory().erase(found);
     }
@@ -83,7 +87,6 @@ struct CudaRecordings::Recording {
   std::vector<nb::object> own_inputs;  // by input: a tensor where it is copied, or nothing
   nb::object replay;
   std::vector<Output> outputs;
-  bool is_lent = false;      // outputs are, not copies of them
   double unasked_share = 0;  // of the device's memory, where nobody has asked for the recording
   bool running = false;
   std::atomic<int> lent = 0;  // output tensors that live
@@ -160,7 +163,8 @@ int64_t offset_in(const TorchDoor& door, const Output& view, const void* input) 
 
 CudaRecordings::CudaRecordings(TorchDoor& door, const LitzArtifact& artifact,
                                const TorchDevice& device, nb::object record,
-                               std::vector<bool> computed, bool when_host_bound)
+                               std::vector<bool> computed,
+                               std::optional<std::vector<bool>> saved_outputs)
     : door_(door),
       artifact_(artifact),
       device_(device),
@@ -171,7 +175,11 @@ CudaRecordings::CudaRecordings(TorchDoor& door, const LitzArtifact& artifact,
     throw UserError(
         "this PyTorch lends no memory to tensors (torch_from_blob), which CUDA graphs need");
   }
-  if (!when_host_bound) return;
+  if (!saved_outputs) return;
+  saved_outputs_ = std::move(*saved_outputs);
+  const double speed = door.environment->cuda_driver()->bytes_per_second(device.index);
+  constexpr double kReadAndWritten = 2;
+  copies_per_second_ = kCopyShare * (speed > 0 ? speed : kBytesPerSecond) / kReadAndWritten;
   host_bound_ = std::make_unique<HostBound>(door.environment->cuda_driver());
   stopped_ = artifact.num_symbols > 0;  // each size would want its own
 }
@@ -212,7 +220,10 @@ bool CudaRecordings::take_addresses(const Frame& frame) {
     if (addresses_[i] == earlier_[i] || artifact_.inputs[i].is_mutated != 0 || computed_[i])
       continue;
     // What a graph saves for its gradient has settled once that graph is recorded.
-    if (is_recorded(addresses_[i]) && !is_recorded(earlier_[i])) continue;
+    if (is_recorded(addresses_[i]) && !is_recorded(earlier_[i])) {
+      if (host_bound_) varies_[i] = false;
+      continue;
+    }
     varies_[i] = true;
   }
   return true;
@@ -285,13 +296,19 @@ nb::object CudaRecordings::record(nb::handle inputs, const nb::list& copied) con
   }
 }
 
-// Not where outputs share memory, or elements do within one: copies of them would not.
+// Not where an output that is copied shares memory with another one, or elements of it do: copies
+// would not.
 bool CudaRecordings::is_cheap(const Recording& recording, int64_t input_bytes) const {
-  std::vector<std::pair<const char*, const char*>> memory;
+  struct Memory {
+    const char* begin;
+    const char* end;
+    bool is_lent;
+  };
+  std::vector<Memory> memory;
   auto bytes = static_cast<double>(input_bytes);
   for (const Output& output : recording.outputs) {
     if (output.kind != OutputKind::kOwn) continue;
-    if (!has_own_elements(output)) return false;
+    if (!output.is_lent && !has_own_elements(output)) return false;
     const LitzTensor tensor{
         .data = output.data,
         .sizes = output.sizes.data(),
@@ -301,22 +318,27 @@ bool CudaRecordings::is_cheap(const Recording& recording, int64_t input_bytes) c
         .handle = nullptr};
     const auto* begin = static_cast<const char*>(output.data);
     const char* end = begin + storage_bytes(tensor);
-    for (const auto& [from, to] : memory) {
-      if (begin < to && from < end) return false;
+    for (const Memory& other : memory) {
+      const bool is_shared = begin < other.end && other.begin < end;
+      if (is_shared && !(output.is_lent && other.is_lent)) return false;
     }
-    memory.emplace_back(begin, end);
-    bytes += static_cast<double>(end - begin);
+    memory.push_back({begin, end, output.is_lent});
+    if (!output.is_lent) bytes += static_cast<double>(end - begin);
   }
   return recording.unasked_share <= kMostShare && shares_unasked() <= kMostShares &&
-         bytes <= kMostBytesPerSecond * host_bound_->host_seconds();
+         bytes <= copies_per_second_ * host_bound_->host_seconds();
 }
 
 std::shared_ptr<Recording> CudaRecordings::make(const Frame& frame, nb::handle inputs,
                                                 void* stream) {
   if (!make_room()) return nullptr;
   const int64_t input_bytes = bytes_to_copy(frame);
+  if (host_bound_ && input_bytes > 0 && postponed_ < kMostPostponed) {
+    ++postponed_;
+    return nullptr;
+  }
   const bool is_expensive = host_bound_ && static_cast<double>(input_bytes) >
-                                               kMostBytesPerSecond * host_bound_->host_seconds();
+                                               copies_per_second_ * host_bound_->host_seconds();
   if (++made_ > (host_bound_ ? kMostUnaskedMade : kMostMade) || is_expensive) {
     stop();
     return nullptr;
@@ -351,9 +373,9 @@ std::shared_ptr<Recording> CudaRecordings::make(const Frame& frame, nb::handle i
       }
       output.offset = offset_in(door_, output, base);
     }
-    if (output.kind == OutputKind::kOwn && host_bound_ == nullptr) {
+    if (output.kind == OutputKind::kOwn && is_lent(recording->outputs.size())) {
       recorded_memory().insert(output.data);
-      recording->is_lent = true;
+      output.is_lent = true;
     }
     recording->outputs.push_back(std::move(output));
   }
@@ -395,7 +417,7 @@ PyObject* CudaRecordings::lend(const std::shared_ptr<Recording>& recording, size
   return door_.access.wrap(made);
 }
 
-PyObject* CudaRecordings::copy_of(const Recording& recording, size_t output) const {
+PyObject* CudaRecordings::empty_like(const Recording& recording, size_t output) const {
   const TorchApi& api = door_.environment->api;
   const Output& own = recording.outputs[output];
   TorchTensor made = nullptr;
@@ -405,11 +427,21 @@ PyObject* CudaRecordings::copy_of(const Recording& recording, size_t output) con
     PyErr_SetString(kind.ptr(), api.last_error().c_str());
     throw nb::python_error();
   }
-  if (api.copy(made, door_.access.handle(own.object.ptr()), 0) != 0) {
-    api.delete_tensor(made);
-    throw InternalError("an output of a CUDA graph cannot be copied: " + api.last_error());
-  }
   return door_.access.wrap(made);
+}
+
+// One launch for many.
+void CudaRecordings::copy_all(const nb::list& from, const nb::list& to) const {
+  if (to.size() > kFewCopies) {
+    nb::module_::import_("torch").attr("_foreach_copy_")(to, from, true);
+    return;
+  }
+  const TorchApi& api = door_.environment->api;
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (api.copy(door_.access.handle(nb::handle(to[i]).ptr()),
+                 door_.access.handle(nb::handle(from[i]).ptr()), 1) != 0)
+      throw InternalError("an output of a CUDA graph cannot be copied: " + api.last_error());
+  }
 }
 
 nb::object CudaRecordings::outputs(const std::shared_ptr<Recording>& recording, nb::handle inputs) {
@@ -417,12 +449,14 @@ nb::object CudaRecordings::outputs(const std::shared_ptr<Recording>& recording, 
   const auto count = static_cast<Py_ssize_t>(recording->outputs.size());
   nb::object results = nb::steal(PyTuple_New(count));
   if (!results.is_valid()) throw nb::python_error();
+  nb::list copied;
+  nb::list copies;
   for (Py_ssize_t k = 0; k < count; ++k) {
     const Output& output = recording->outputs[static_cast<size_t>(k)];
     PyObject* item = nullptr;
     if (output.kind == OutputKind::kOwn) {
-      item = recording->is_lent ? lend(recording, static_cast<size_t>(k))
-                                : copy_of(*recording, static_cast<size_t>(k));
+      item = output.is_lent ? lend(recording, static_cast<size_t>(k))
+                            : empty_like(*recording, static_cast<size_t>(k));
     } else if (output.kind == OutputKind::kValue) {
       item = Py_NewRef(output.object.ptr());
     } else {
@@ -441,7 +475,11 @@ nb::object CudaRecordings::outputs(const std::shared_ptr<Recording>& recording, 
     }
     if (item == nullptr) throw nb::python_error();
     PyTuple_SET_ITEM(results.ptr(), k, item);
+    if (output.kind != OutputKind::kOwn || output.is_lent) continue;
+    copied.append(output.object);
+    copies.append(nb::handle(item));
   }
+  copy_all(copied, copies);
   return results;
 }
 

@@ -9,8 +9,8 @@
 // another. How many there are is bounded; calls beyond that run without one.
 //
 // Where nobody has asked for recordings a graph gets one if its runs wait for the host and little
-// has to be copied. Its outputs are copied then, so that they are tensors like any others, and the
-// memory that it holds is bounded.
+// has to be copied. What a caller sees of its outputs are copies then, tensors like any others;
+// lent is only what a graph saves for its gradient. The memory that it holds is bounded.
 #pragma once
 
 #include <litz/artifact.h>
@@ -35,9 +35,11 @@ class CudaRecordings {
   // their own, and returns (replay, that memory, outputs, the share of the device's memory that all
   // of it takes), or None where the graph cannot be captured. An output is ("input", i, None),
   // ("view", i, tensor), ("own", -1, tensor) or ("value", -1, object). Inputs marked in `computed`
-  // are computed of frozen parameters. `when_host_bound`: nobody has asked for recordings.
+  // are computed of frozen parameters. `saved_outputs`: nobody has asked for recordings, and of
+  // the outputs those are seen by the graph's gradient alone.
   CudaRecordings(TorchDoor& door, const LitzArtifact& artifact, const TorchDevice& device,
-                 nanobind::object record, std::vector<bool> computed, bool when_host_bound);
+                 nanobind::object record, std::vector<bool> computed,
+                 std::optional<std::vector<bool>> saved_outputs);
   ~CudaRecordings();
 
   // The outputs of a call whose inputs were read into `frame` and checked, or an invalid object
@@ -61,6 +63,7 @@ class CudaRecordings {
   std::shared_ptr<Recording> make(const Frame& frame, nanobind::handle inputs, void* stream);
   bool make_room();
   bool wants_recordings();
+  bool is_lent(size_t output) const { return !host_bound_ || saved_outputs_[output]; }
   int64_t bytes_to_copy(const Frame& frame) const;
   nanobind::object record(nanobind::handle inputs, const nanobind::list& copied) const;
   bool is_cheap(const Recording& recording, int64_t input_bytes) const;
@@ -68,15 +71,19 @@ class CudaRecordings {
   void copy_inputs(const Recording& recording, const Frame& frame) const;
   nanobind::object outputs(const std::shared_ptr<Recording>& recording, nanobind::handle inputs);
   PyObject* lend(const std::shared_ptr<Recording>& recording, size_t output) const;
-  PyObject* copy_of(const Recording& recording, size_t output) const;
+  PyObject* empty_like(const Recording& recording, size_t output) const;
+  void copy_all(const nanobind::list& from, const nanobind::list& to) const;
 
   TorchDoor& door_;
   const LitzArtifact& artifact_;
   TorchDevice device_;
   nanobind::object record_;
   std::unique_ptr<HostBound> host_bound_;               // where nobody has asked for recordings
+  std::vector<bool> saved_outputs_;                     // the same
+  double copies_per_second_ = 0;                        // bytes, the same
   std::vector<std::shared_ptr<Recording>> recordings_;  // the one used last at the end
   int made_ = 0;
+  int postponed_ = 0;
   std::unordered_set<unsigned long> warm_threads_;
   bool stopped_ = false;
   // Of the call at hand, and of the one before.

@@ -4,12 +4,15 @@ decided in C++ (``cuda_recordings.h``)."""
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import _engine_run_backward
 
 from litz import _core
 
@@ -30,7 +33,7 @@ def recorder(
     that may wait for the whole device: one that does so while a graph is recorded gets an error."""
 
     def record(inputs: Sequence[Any], copied: Sequence[bool]) -> Recorded | None:
-        if only_alone and any(map(_may_wait_for_device, threading.enumerate())):
+        if only_alone and _others_may_wait_for_device():
             refused("other threads may wait for the device meanwhile")
             return None
         held = torch.cuda.memory_reserved(device)
@@ -60,8 +63,16 @@ _HARMLESS = ("tqdm", "torch._inductor", "torch.utils.data._utils.pin_memory")
 """Modules whose threads wait for no device: a monitor, processes that compile, pinned memory."""
 
 
-def _may_wait_for_device(thread: threading.Thread) -> bool:
-    if thread is threading.current_thread():
+def _others_may_wait_for_device() -> bool:
+    frames = sys._current_frames()
+    frames.pop(threading.get_ident())  # `current_thread` would make an object of a thread of autograd's
+    return any(_may_wait_for_device(thread, frames.get(thread.ident)) for thread in threading.enumerate())
+
+
+def _may_wait_for_device(thread: threading.Thread, frame: FrameType | None) -> bool:
+    """``frame`` is what the thread runs at the moment, if it is another one and runs Python code. Those that wait for
+    autograd, and autograd's own while there is nothing to do, wait for no device."""
+    if frame is None or frame.f_code is _engine_run_backward.__code__:
         return False
     does = getattr(thread, "_target", None) or type(thread)
     module = getattr(does, "__module__", None) or ""

@@ -121,7 +121,7 @@ def _compile(
     if split is not None:
         split.apply_to(graph)
     if builder.device != "cpu":
-        _record_runs(graph, builder.device, options, kind)
+        _record_runs(graph, builder.device, options, saved_outputs(gm) if kind == "forward" else [])
     if kind == "backward":
         # What was saved for the gradient is most of what there is.
         graph.drop_inputs()
@@ -175,14 +175,14 @@ def _load(
     )
 
 
-def _record_runs(graph: _core.CompiledGraph, device: str, options: Mapping[str, Any], kind: str) -> None:
+def _record_runs(graph: _core.CompiledGraph, device: str, options: Mapping[str, Any], saved: Sequence[int]) -> None:
     def refused(reason: str) -> None:
         warn_once(f"a graph cannot be recorded as a CUDA graph and runs without; {reason}")
 
     if not driver.is_on(options, "cuda_graphs"):
-        if driver.is_on(options, "auto_cuda_graphs") and kind == "inference" and cuda_graphs.may_record_unasked(graph):
+        if driver.is_on(options, "auto_cuda_graphs") and cuda_graphs.may_record_unasked(graph):
             record = cuda_graphs.recorder(graph.run, device, lambda reason: None, only_alone=True)
-            graph.record_runs(record, when_host_bound=True)
+            graph.record_runs(record, unasked_saved=saved)
         return
     try:
         graph.record_runs(cuda_graphs.recorder(graph.run, device, refused))

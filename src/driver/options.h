@@ -61,8 +61,8 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "record runs on CUDA devices as CUDA graphs and replay them; what mode=\"reduce-overhead\" "  \
     "sets")                                                                                       \
   X(auto_cuda_graphs, bool, true, false, "LITZ_AUTO_CUDA_GRAPHS", kAny,                           \
-    "without being asked, record runs of inference whose launches take the host longer than the " \
-    "device takes for them, where little memory is held and copied")                              \
+    "without being asked, record runs whose launches take the host longer than the device takes " \
+    "for them, in inference and training, where little memory is held and copied")                \
   X(freeze, bool, false, false, "LITZ_FREEZE", kAny,                                              \
     "in inference, compute once what depends on parameters and buffers alone; again when one "    \
     "of them changes")                                                                            \

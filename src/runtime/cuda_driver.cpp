@@ -45,6 +45,15 @@ std::string CudaDriver::architecture(CudaDevice device) const {
   return "sm_" + std::to_string(major) + std::to_string(minor);
 }
 
+double CudaDriver::bytes_per_second(CudaDevice device) const {
+  int kilohertz = 0;
+  int bits = 0;
+  device_attribute(&kilohertz, kMemoryKilohertz, device);
+  device_attribute(&bits, kMemoryBusBits, device);
+  constexpr double kTransfers = 2;  // of each clock
+  return kilohertz * 1e3 * kTransfers * bits / 8;
+}
+
 CudaContextScope::CudaContextScope(const CudaDriver& driver, CudaContext context)
     : driver_(driver), context_(context) {
   status_ = driver_.context_current(&previous_);

@@ -69,6 +69,8 @@ struct CudaDriver {
   static constexpr CudaStatus kUnsupportedPtxVersion = 222;
   static constexpr int kMajor = 75;  // of the compute capability
   static constexpr int kMinor = 76;
+  static constexpr int kMemoryKilohertz = 36;
+  static constexpr int kMemoryBusBits = 37;
   static constexpr int kMaxDynamicSharedBytes = 8;  // CUfunction_attribute
 
 #define LITZ_CUDA_MEMBER(member, symbol, ...) \
@@ -87,6 +89,8 @@ struct CudaDriver {
 
   // "sm_90".
   std::string architecture(CudaDevice device) const;
+  // What the memory of a device can do; 0 where the driver does not say.
+  double bytes_per_second(CudaDevice device) const;
 };
 
 // Makes a context current on this thread for a scope.

@@ -32,6 +32,9 @@ using TorchConvolution = TorchStatus(TorchTensor input, TorchTensor weight, Torc
                                      int64_t, const int64_t* dilation, int64_t, int32_t transposed,
                                      const int64_t* output_padding, int64_t, int64_t groups,
                                      TorchTensor*);
+using TorchIntegers = TorchStatus(int64_t low, int64_t high, const int64_t* sizes, int64_t,
+                                  int32_t* dtype, int32_t* layout, int32_t* device, int32_t index,
+                                  int32_t* pinned, TorchTensor*);
 using TorchConvolutionBackward = TorchStatus(
     TorchTensor gradient, TorchTensor input, TorchTensor weight, const int64_t** bias_sizes,
     int64_t, const int64_t* stride, int64_t, const int64_t* padding, int64_t,
@@ -116,6 +119,7 @@ inline constexpr int32_t kNoDeviceIndex = -1;
   X(cpu_packed_convolution, aoti_torch_cpu_mkldnn__convolution_pointwise, TorchPacked)          \
   X(cpu_packed_transposed, aoti_torch_cpu_mkldnn__convolution_transpose_pointwise,              \
     TorchPackedTransposed)                                                                      \
+  X(cpu_randint_low, aoti_torch_cpu_randint_low, TorchIntegers)                                 \
   X(cpu_flash_attention, aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu,            \
     TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, double dropout,          \
                 int32_t is_causal, TorchTensor* mask, double* scale, TorchTensor*, TorchTensor*))
@@ -131,6 +135,7 @@ inline constexpr int32_t kNoDeviceIndex = -1;
   X(cuda_baddbmm_out, aoti_torch_cuda_baddbmm_out, TorchScaledSum)                                 \
   X(cuda_convolution, aoti_torch_cuda_convolution, TorchConvolution)                               \
   X(cuda_convolution_backward, aoti_torch_cuda_convolution_backward, TorchConvolutionBackward)     \
+  X(cuda_randint_low, aoti_torch_cuda_randint_low, TorchIntegers)                                  \
   X(cuda_efficient_attention, aoti_torch_cuda__scaled_dot_product_efficient_attention,             \
     TorchStatus(TorchTensor query, TorchTensor key, TorchTensor value, TorchTensor* bias,          \
                 int32_t logsumexp, double dropout, int32_t is_causal, double* scale, TorchTensor*, \

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/torch_attention.h"
@@ -138,6 +139,33 @@ CallOutcome call_convolution_backward(const TorchApi& api, const LitzValue* args
   return deliver(api, temporaries.device(), out, results);
 }
 
+// randint.low, on the graph's own device.
+CallOutcome call_integers(const TorchApi& api, const LitzValue* args, LitzValue* results,
+                          TorchTemporaries& temporaries) {
+  TorchDevice device = temporaries.device();
+  const LitzValue& wanted = args[5];
+  if (args[3].kind != LITZ_DTYPE || args[4].kind != LITZ_NONE || args[6].kind != LITZ_NONE ||
+      (wanted.kind != LITZ_NONE && wanted.kind != LITZ_DEVICE))
+    return CallOutcome::kNotHandled;
+  if (wanted.kind == LITZ_DEVICE) {
+    const std::optional<TorchDevice> named = api.device(wanted.u.s);
+    if (!named || named->type != device.type || named->index != device.index)
+      return CallOutcome::kNotHandled;
+  }
+  CallArguments a(args, temporaries);
+  const int64_t low = a.integer(0);
+  const int64_t high = a.integer(1);
+  const Ints& sizes = a.integers(2);
+  if (!a.fits()) return CallOutcome::kNotHandled;
+  int32_t dtype = api.to_torch(static_cast<DType>(args[3].u.i));
+  TorchTensor out = nullptr;
+  const auto function = is_cuda(api, temporaries) ? api.cuda_randint_low : api.cpu_randint_low;
+  if (function(low, high, sizes.data(), length(sizes), &dtype, nullptr, &device.type, device.index,
+               nullptr, &out) != 0)
+    return CallOutcome::kFailed;
+  return deliver(api, temporaries.device(), {&out, 1}, results);
+}
+
 // With or without an output padding behind the padding. Of what oneDNN could do behind it nothing
 // is asked for: its ReLU makes a NaN 0.
 template <bool transposed>
@@ -186,6 +214,12 @@ struct Entry {
 
 DirectOp find_direct_op(const TorchApi& api, int32_t device_type, std::string_view name,
                         std::string_view overload) {
+  if (name == "aten::randint" && overload == "low") {
+    const bool present = device_type == api.cpu    ? api.cpu_randint_low != nullptr
+                         : device_type == api.cuda ? api.cuda_randint_low != nullptr
+                                                   : false;
+    return present ? call_integers : nullptr;
+  }
   if (!overload.empty()) return nullptr;
   const Entry entries[] = {
       {"aten::mm", api.cpu_mm_out != nullptr, api.cuda_mm_out != nullptr, call_product<2>},

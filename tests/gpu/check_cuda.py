@@ -15,6 +15,7 @@ import traceback
 import warnings
 
 import torch
+import torch._functorch.config
 import torch.nn.functional as F
 
 import litz
@@ -737,8 +738,8 @@ def recordings_unasked():
 
 @check
 def no_recordings_unasked():
-    """Where the device is the clock, something else than inference runs, another thread lives, an op is not PyTorch's,
-    sizes change, or the option says so."""
+    """Where the device is the clock, another thread lives, an op is not PyTorch's, sizes change, results share memory
+    with what is saved, or the option says so."""
     x, large = randn(8, 64), randn(4096, 4096)
     net = deep_net(24, 64)
 
@@ -777,8 +778,101 @@ def no_recordings_unasked():
             waiting.set()
             other.join()
     torch._dynamo.reset()
-    called(compile(net), x)
-    none("what is saved for gradients")
+    called(compile(lambda x: net(x).softmax(-1)), x)
+    none("what is saved for gradients is a result as well")
+
+
+def train(compiled, net, inputs, **how):
+    """The gradients of some steps, between which the device catches up."""
+    for x in inputs:
+        net.zero_grad()
+        compiled(x).square().mean().backward(**how)
+        torch.cuda.synchronize()
+    return [p.grad.clone() for p in net.parameters()]
+
+
+@check
+def recordings_of_training_unasked():
+    """Of the forward and of the backward graph, between which tensors are lent; gradients and results are tensors like
+    any others, and whoever holds saved tensors keeps them."""
+    with torch._functorch.config.patch(donated_buffer=False):  # what retain_graph wants
+        train_with_recordings_unasked()
+
+
+def train_with_recordings_unasked():
+    net = deep_net(24, 64)
+    compiled = compile(net)
+    near = {"rtol": 2e-3, "atol": 1e-6}
+    inputs = [randn(8, 64) for _ in range(12)]
+    got = train(compiled, net, inputs)
+    assert num_recordings() == 2, f"{num_recordings()} recordings"
+    for grad, wanted in zip(got, train(net, net, inputs[-1:]), strict=True):
+        expect_equal(grad, wanted, **near)
+
+    # Added up over steps, in the tensors that the first step gave.
+    net.zero_grad()
+    for x in inputs[:3]:
+        compiled(x).square().mean().backward()
+    got = [p.grad for p in net.parameters()]
+    net.zero_grad()
+    for x in inputs[:3]:
+        net(x).square().mean().backward()
+    for grad, p in zip(got, net.parameters(), strict=True):
+        expect_equal(grad, p.grad, **near)
+        grad.untyped_storage().resize_(2 * grad.untyped_storage().nbytes())
+
+    # Several runs before the first gradient, and a graph that is kept.
+    net.zero_grad()
+    results = [compiled(x) for x in inputs[:4]]
+    for x, result in zip(inputs, results):
+        expect_equal(result, net(x), rtol=1e-3, atol=1e-4)
+    for result in results:
+        result.square().mean().backward(retain_graph=True)
+    results[0].square().mean().backward()
+    got = [p.grad for p in net.parameters()]
+    net.zero_grad()
+    for x in [*inputs[:4], inputs[0]]:
+        net(x).square().mean().backward()
+    for grad, p in zip(got, net.parameters(), strict=True):
+        expect_equal(grad, p.grad, **near)
+    del results, got
+
+    # The optimizer writes to parameters where they are.
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for x in inputs:
+        optimizer.zero_grad()
+        compiled(x).square().mean().backward()
+        optimizer.step()
+    got = train(compiled, net, inputs[:1])
+    for grad, wanted in zip(got, train(net, net, inputs[:1]), strict=True):
+        expect_equal(grad, wanted, **near)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]) as profile:
+        result = compiled(inputs[0])
+        torch.cuda.synchronize()
+    launches = [e.key for e in profile.key_averages() if "cuLaunchKernel" in e.key]
+    assert not launches, f"launched: {launches}"
+    del result
+    expect_compiled()
+
+
+@check
+def recordings_of_dropout_unasked():
+    """Each replay draws other numbers, the same for both directions."""
+    net = torch.nn.Sequential(*(layer for _ in range(16) for layer in (torch.nn.Linear(64, 64), torch.nn.Dropout(0.5)))).cuda()
+    compiled = compile(net)
+    x = randn(8, 64)
+    train(compiled, net, [x] * 10)
+    assert num_recordings() == 2, f"{num_recordings()} recordings"
+    bias = net[-2].bias
+    for _ in range(3):
+        net.zero_grad()
+        result = compiled(x)
+        other = compiled(x)
+        assert not torch.equal(result, other), "the same numbers twice"
+        result.sum().backward()
+        expect_equal(bias.grad, 2.0 * (result != 0).sum(0))
+        del result, other
+    expect_compiled()
 
 
 @check

@@ -1,5 +1,6 @@
 """What is decided in Python about recording runs as CUDA graphs; the rest needs a GPU (tests/gpu/check_cuda.py)."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -13,7 +14,14 @@ from litz import cuda_graphs
 
 
 def others_that_may_wait():
-    return [thread for thread in threading.enumerate() if cuda_graphs._may_wait_for_device(thread)]
+    frames = other_frames()
+    return [thread for thread in threading.enumerate() if cuda_graphs._may_wait_for_device(thread, frames.get(thread.ident))]
+
+
+def other_frames():
+    frames = sys._current_frames()
+    del frames[threading.get_ident()]
+    return frames
 
 
 def test_this_thread_and_monitors_do_not_wait_for_the_device():
@@ -45,6 +53,42 @@ def test_threads_that_run_builtin_functions_may_wait_for_the_device():
     finally:
         lock.release()
         thread.join()
+
+
+def test_a_thread_that_waits_for_autograd_does_not_wait_for_the_device():
+    """What runs in backward does so while the thread that asked for it waits."""
+
+    class Identity(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            # On this thread, as of all graphs on a CPU: another one looks at it meanwhile.
+            pool.submit(look).result()
+            return grad
+
+    def look():
+        found.append([thread for thread in others_that_may_wait() if thread is main])
+
+
+    main, found = threading.main_thread(), []
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(look).result()
+        x = torch.ones(2, requires_grad=True)
+        Identity.apply(x).sum().backward()
+        # Its own code runs again in `backward` above.
+        assert found == [[main], [main]]
+    waits = cuda_graphs._engine_run_backward.__code__
+    frame = SimpleNamespace(f_code=waits)
+    assert not cuda_graphs._may_wait_for_device(main, frame)
+
+
+
+def test_threads_of_other_languages_that_run_no_python_do_not_wait():
+    """Autograd's, while there is nothing for them to do."""
+    assert not cuda_graphs._may_wait_for_device(threading.main_thread(), None)
 
 
 @pytest.mark.parametrize(

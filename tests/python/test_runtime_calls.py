@@ -201,6 +201,16 @@ def test_call_matches_eager(load, op, inputs, args, count, eager, ways, lent):
         assert graph.library_ops[0][3] in ways
 
 
+@pytest.mark.parametrize("device", [None, torch.device("cpu")], ids=str)
+def test_integers_are_drawn_as_eager_draws_them(load, device):
+    graph = load("aten::randint.low", [], [3, 2**62, [2, 5], torch.int64, None, device, None], 1)
+    assert graph.library_ops[0][3] == "direct"
+    torch.manual_seed(7)
+    drawn = graph([])
+    torch.manual_seed(7)
+    assert_same(drawn, [torch.randint(3, 2**62, (2, 5))])
+
+
 @pytest.mark.parametrize(
     "op,inputs,args,sizes,eager",
     [
