@@ -59,8 +59,20 @@ def recorder(
     return record
 
 
-_HARMLESS = ("tqdm", "torch._inductor", "torch.utils.data._utils.pin_memory")
-"""Modules whose threads wait for no device: a monitor, processes that compile, pinned memory."""
+_HARMLESS = (
+    "tqdm",
+    "torch._inductor",
+    "torch.utils.data._utils.pin_memory",
+    "multiprocessing.queues",
+    "multiprocessing.resource_sharer",
+    "tensorboard",
+    "wandb",
+    "IPython",
+    "ipykernel",
+    "zmq",
+)
+"""Modules whose threads wait for no device: a monitor, processes that compile, pinned memory, what feeds and asks the
+processes of a data loader, logs, notebooks."""
 
 
 def _others_may_wait_for_device() -> bool:

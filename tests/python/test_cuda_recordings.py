@@ -30,6 +30,13 @@ def test_this_thread_and_monitors_do_not_wait_for_the_device():
         assert others_that_may_wait() == []
 
 
+def test_what_feeds_the_processes_of_a_data_loader_does_not_wait_for_the_device():
+    loader = iter(torch.utils.data.DataLoader(torch.arange(8.0), batch_size=2, num_workers=1))
+    assert torch.equal(next(loader), torch.tensor([0.0, 1.0]))
+    assert len(threading.enumerate()) > 1
+    assert others_that_may_wait() == []
+
+
 def test_threads_of_the_program_may_wait_for_the_device():
     done = threading.Event()
     with ThreadPoolExecutor(1) as pool:
