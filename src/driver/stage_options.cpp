@@ -76,6 +76,10 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   LoweringOptions lowering;
   const AttentionKernels attention = attention_kernels(options);
   if (dialect == KernelDialect::kTriton) lowering.attention = attention;
+  // Without a compiler the library is faster by far.
+  if (dialect == KernelDialect::kCpp ||
+      (dialect == KernelDialect::kInterpreter && attention == AttentionKernels::kOn))
+    lowering.cpu_attention = attention;
   if (options.random != "fused" && options.random != "eager")
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
   lowering.random_in_kernels = options.random == "fused";
