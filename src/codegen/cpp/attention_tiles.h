@@ -6,7 +6,7 @@
 //   step     `keys` keys: the scores of a strip and a step stay in the first level cache, and so do
 //            the sums that they are added to
 //
-// Keys and values are packed, as the right operands of products are: panels of vectors, for all
+// Where a batch has few queries, keys and values are read where they are. Else they are packed, as the right operands of products are: panels of vectors, for all
 // keys of a batch at once where the caches hold them, else for each step of an item, which has more
 // strips then.
 #pragma once
@@ -21,6 +21,7 @@ struct AttentionSize {
   int64_t keys = 0;     // 0: not known
   int64_t factors = 0;
   int64_t features = 0;
+  int64_t rows = 0;         // not 0: queries of an item that are to stay together
   bool is_in_order = true;  // keys and values are equally far from each other
 };
 
@@ -32,6 +33,7 @@ struct AttentionTiles {
   int64_t block_strips = 0;
   int64_t keys = 0;  // of a step, whole panels
   bool packs_all = false;
+  bool in_place = false;
 
   int64_t panel() const { return int64_t{2} * lanes; }
   int64_t block_rows() const { return block_strips * strip_rows; }  // at most

@@ -31,6 +31,32 @@ Rows rows_of(Expr load, Index along, Index number) {
   return {row->rest, linear_in(row->rest, number)};
 }
 
+constexpr int64_t kMostShared = 16;
+
+// Of an attention of one query how many iterations of the last batch loop, heads next to each
+// other, have the same keys and values.
+int64_t queries_that_share_keys(const Program& program, const Kernel& kernel) {
+  const KernelAttention& attention = *kernel.attention;
+  if (!attention.one_query || kernel.outer.size() < 2) return 1;
+  const KernelLoop& heads = kernel.outer[kernel.outer.size() - 2];
+  if (!heads.extent.is_constant()) return 1;
+  const int64_t count = heads.extent.constant();
+  IndexContext& context = program.indices();
+  const auto first = static_cast<uint32_t>(kernel.outer.size() + 2);
+  for (int64_t shared = std::min(count, kMostShared); shared > 1; --shared) {
+    if (count % shared != 0) continue;
+    const Index within = context.variable(first, context.constant(shared));
+    Substitution split;
+    split.set(heads.variable,
+              context.variable(first + 1, context.constant(count / shared)) * shared + within);
+    const auto is_same = [&](Expr load) {
+      return !split.apply(load.coordinates()[0]).depends_on(within);
+    };
+    if (is_same(attention.key) && is_same(attention.value)) return shared;
+  }
+  return 1;
+}
+
 class AttentionPrinter {
  public:
   AttentionPrinter(const Program& program, const Kernel& kernel, Prelude& prelude,
@@ -42,10 +68,12 @@ class AttentionPrinter {
         arguments_(program),
         body_(analysis_, prelude, arguments_),
         feature_loop_(kernel.outer.size() - 1),
-        query_loop_(attention_.one_query ? CppBody::kNoLoop : feature_loop_ - 1),
-        batch_loops_(attention_.one_query ? feature_loop_ : feature_loop_ - 1),
+        shared_(queries_that_share_keys(program, kernel)),
+        has_query_loop_(!attention_.one_query || shared_ > 1),
+        query_loop_(has_query_loop_ ? feature_loop_ - 1 : CppBody::kNoLoop),
+        batch_loops_(has_query_loop_ ? feature_loop_ - 1 : feature_loop_),
         key_loop_(kernel.outer.size()),
-        query_(variable(attention_.one_query ? feature_loop_ : query_loop_)),
+        query_(variable(has_query_loop_ ? query_loop_ : feature_loop_)),
         score_(bounded_score(attention_.score, query_, variable(key_loop_))),
         keys_(rows_of(attention_.key, attention_.factors.variable, variable(key_loop_))),
         values_(rows_of(attention_.value, variable(feature_loop_), variable(key_loop_))),
@@ -84,7 +112,7 @@ class AttentionPrinter {
   Index variable(size_t loop) const { return analysis_.variable(loop); }
   static std::string name_of(size_t loop) { return "d" + text(static_cast<int64_t>(loop)); }
   std::string length(size_t loop) { return body_.index(analysis_.extent(loop)); }
-  std::string query_name() const { return attention_.one_query ? "row" : name_of(query_loop_); }
+  std::string query_name() const { return has_query_loop_ ? name_of(query_loop_) : "row"; }
   static int64_t constant_or_0(Index extent) {
     return extent.is_constant() ? extent.constant() : 0;
   }
@@ -98,7 +126,8 @@ class AttentionPrinter {
     AttentionSize size;
     for (size_t i = 0; i < batch_loops_; ++i)
       size.items *= static_cast<double>(std::max<int64_t>(1, constant_or_0(analysis_.extent(i))));
-    size.queries = attention_.one_query ? 1 : constant_or_0(analysis_.extent(query_loop_));
+    size.queries = has_query_loop_ ? constant_or_0(analysis_.extent(query_loop_)) : 1;
+    if (shared_ > 1) size.rows = shared_;
     size.keys = constant_or_0(analysis_.extent(key_loop_));
     size.factors = attention_.factors.extent.constant();
     size.features = analysis_.extent(feature_loop_).constant();
@@ -108,7 +137,7 @@ class AttentionPrinter {
 
   // ---- places ----
 
-  std::string queries() { return attention_.one_query ? "1" : length(query_loop_); }
+  std::string queries() { return has_query_loop_ ? length(query_loop_) : "1"; }
   std::string strips() {
     if (tiles_.strips > 0) return text(tiles_.strips);
     return "((" + queries() + " + " + text(tiles_.strip_rows - 1) + ") / " +
@@ -135,9 +164,11 @@ class AttentionPrinter {
     const auto declare = [&](const std::string& name, int64_t elements) {
       out().line("alignas(64) f32 " + name + "[" + text(elements) + "];");
     };
-    const int64_t keys = tiles_.packs_all ? whole(size_.keys, tiles_.panel()) : tiles_.keys;
-    declare("keys", keys * size_.factors);
-    declare("values", (tiles_.packs_all ? size_.keys : tiles_.keys) * panels_of_features());
+    if (!tiles_.in_place) {
+      const int64_t keys = tiles_.packs_all ? whole(size_.keys, tiles_.panel()) : tiles_.keys;
+      declare("keys", keys * size_.factors);
+      declare("values", (tiles_.packs_all ? size_.keys : tiles_.keys) * panels_of_features());
+    }
     if (!size_.is_in_order) declare("rows", tiles_.keys * std::max(size_.factors, size_.features));
     declare("queries", tiles_.block_rows() * size_.factors);
     declare("scores", tiles_.strip_rows * scores_width());
@@ -172,11 +203,7 @@ class AttentionPrinter {
   }
 
   void open_rows() {
-    if (attention_.one_query) {
-      body_.push_scope(CppBody::kNoLoop, "");
-    } else {
-      body_.push_scope(query_loop_, query_name());
-    }
+    body_.push_scope(query_loop_, query_name());
   }
   void close_rows(const std::string& from, const std::string& to) {
     const std::string row = query_name();
@@ -215,14 +242,23 @@ class AttentionPrinter {
   void print_packing_of_all() {
     const auto print = [&](const std::string& name, const Rows& rows, const auto& pack) {
       const std::string at = name + "_at";
-      out().line("const i64 " + at + " = " + body_.index(rows.in_order->rest) + ";");
+      out().line("const i64 " + at + " = " + shared_index(rows.in_order->rest) + ";");
       out().open("if (packed_" + name + " != " + at + ") {");
       out().line("packed_" + name + " = " + at + ";");
-      pack(at, body_.index(rows.in_order->stride), text(size_.keys));
+      pack(at, shared_index(rows.in_order->stride), text(size_.keys));
       out().close();
     };
     print("keys", keys_, [&](const auto&... place) { pack_keys(attention_.key, place...); });
     print("values", values_, [&](const auto&... place) { pack_values(attention_.value, place...); });
+  }
+
+  // Of keys or values, which those that share them have from the first one.
+  std::string shared_index(Index index) {
+    if (shared_ == 1) return body_.index(index);
+    body_.push_scope(query_loop_, "top");
+    const std::string at = body_.index(index);
+    body_.pop_scope("");
+    return at;
   }
 
   void pack_keys(Expr load, const std::string& at, const std::string& stride,
@@ -244,18 +280,21 @@ class AttentionPrinter {
                text(size_.features) + ", values);");
   }
 
+  // From the key `k` on.
+  std::string step_of(const Rows& rows, Expr load) {
+    return pointer(load, shared_index(rows.in_order->rest) + " + k * " +
+                             shared_index(rows.in_order->stride));
+  }
+
   // Of the keys from `k` to `end`.
   void print_packing_of_step() {
     const auto print = [&](const Rows& rows, Expr load, int64_t width, const auto& pack) {
       if (rows.in_order) {
-        pack(load.dtype(),
-             pointer(load, body_.index(rows.in_order->rest) + " + k * " +
-                               body_.index(rows.in_order->stride)),
-             body_.index(rows.in_order->stride));
+        pack(load.dtype(), step_of(rows, load), shared_index(rows.in_order->stride));
         return;
       }
       body_.push_scope(key_loop_, "v");
-      out().line(prelude_.read_row(load.dtype()) + "(" + pointer(load, body_.index(rows.at)) +
+      out().line(prelude_.read_row(load.dtype()) + "(" + pointer(load, shared_index(rows.at)) +
                  ", " + text(width) + ", rows + (v - k) * " + text(width) + ");");
       body_.pop_scope("for (i64 v = k; v < step_end; ++v)");
       pack(DType::kFloat32, "rows", text(width));
@@ -311,7 +350,7 @@ class AttentionPrinter {
     if (first != "0") first += " / " + step + " * " + step;
     body_.push_scope(CppBody::kNoLoop, "");
     out().line("const i64 step_end = " + least("k + " + step, "keys_end") + ";");
-    if (!tiles_.packs_all) print_packing_of_step();
+    if (!tiles_.packs_all && !tiles_.in_place) print_packing_of_step();
     body_.push_scope(CppBody::kNoLoop, "");
     print_strip();
     body_.pop_scope("for (i64 m = strip; m < last; ++m)");
@@ -327,6 +366,22 @@ class AttentionPrinter {
     }
     declare_end("stop", "step_end", "from", "to", false);
     out().line("if (stop <= k) continue;");
+    if (tiles_.in_place) {
+      const std::string rows = "to - from, ";
+      const std::string sums = "sums + (from - top) * " + text(sums_width());
+      const auto place = [&](const Rows& of, Expr load) {
+        return step_of(of, load) + ", " + shared_index(of.in_order->stride) + ", stop - k, ";
+      };
+      const std::string width = text(scores_width());
+      out().line(prelude_.dot_rows(attention_.key.dtype()) + "(queries + (from - top) * " +
+                 text(size_.factors) + ", " + rows + text(size_.factors) + ", " +
+                 place(keys_, attention_.key) + "scores, " + width + ");");
+      print_rows();
+      out().line(prelude_.sum_rows(attention_.value.dtype(), size_.features) + "(scores, " +
+                 width + ", " + rows + place(values_, attention_.value) + sums + ", " +
+                 text(sums_width()) + ");");
+      return;
+    }
     const std::string at = tiles_.packs_all ? "k" : "0";
     const std::string rows_before = "(from - top) * ";
     const std::string panel = text(tiles_.panel());
@@ -348,10 +403,7 @@ class AttentionPrinter {
     out().line("for (; j + " + text(lanes()) + " < stop - k; j += " + panel + ") " + score(2));
     out().line("if (j < stop - k) " + score(1));
 
-    open_rows();
-    print_row();
-    close_rows("from", "to");
-
+    print_rows();
     const std::string keys = tiles_.packs_all ? text(size_.keys) : "(step_end - k)";
     const auto sum = [&](int vectors, const std::string& feature) {
       return product(vectors, "scores, " + text(scores_width()) + ", values + " + feature + " * " +
@@ -365,6 +417,12 @@ class AttentionPrinter {
                  sum(2, "f"));
     if (panels * tiles_.panel() < sums_width())
       out().line(sum(1, text(panels * tiles_.panel())));
+  }
+
+  void print_rows() {
+    open_rows();
+    print_row();
+    close_rows("from", "to");
   }
 
   // From the products of a row the weights, relative to the greatest score so far.
@@ -456,7 +514,9 @@ class AttentionPrinter {
   KernelArguments arguments_;
   CppBody body_;
   const size_t feature_loop_;
-  const size_t query_loop_;
+  const int64_t shared_;  // queries next to each other that share their keys and values
+  const bool has_query_loop_;
+  const size_t query_loop_;  // with one query, but shared keys, that of heads
   const size_t batch_loops_;
   const size_t key_loop_;
   const Index query_;  // the loop's variable; where there is none, one that no score has

@@ -246,6 +246,16 @@ class Prelude {
   // above base, become exp(s - base), and 0 from `keys` to `end`; what is below e^-87 becomes 0,
   // too. The lanes of a vector at `total` get the sum.
   std::string weigh_row();
+  // void name(const f32* a, i64 rows, i64 factors, const void* from, i64 b_stride, i64 keys, f32* c,
+  //           i64 width)
+  // The products of rows of a, one after the other, and of `keys` rows of b in memory, b_stride
+  // apart: whole vectors of keys at c[i * width + j], anything behind the last key.
+  std::string dot_rows(DType memory);
+  // void name(const f32* a, i64 a_stride, i64 rows, const void* from, i64 b_stride, i64 keys, f32*
+  //           c, i64 width)
+  // Adds the rows of b in memory, of so many features, whole vectors, times a[i * a_stride + j] to
+  // c[i * width ...].
+  std::string sum_rows(DType memory, int64_t features);
   // void name(const f32* x, const f32* w, i64 rows, i64 channels, f32* to)
   // The sums over `rows` rows of taps that are the window's, of at least as many channels as there
   // are lanes.
