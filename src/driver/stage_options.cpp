@@ -76,9 +76,12 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   LoweringOptions lowering;
   const AttentionKernels attention = attention_kernels(options);
   if (dialect == KernelDialect::kTriton) lowering.attention = attention;
-  // Without a compiler the library is faster by far.
-  if (dialect == KernelDialect::kCpp ||
-      (dialect == KernelDialect::kInterpreter && attention == AttentionKernels::kOn))
+  // Vectors of 128 bits are too few for registers full of sums, and without a compiler the library
+  // is faster by far.
+  const bool is_fast = dialect == KernelDialect::kCpp && cpu_target(options).vector_bytes > 16;
+  const bool is_possible =
+      dialect == KernelDialect::kCpp || dialect == KernelDialect::kInterpreter;
+  if (is_possible && (is_fast || attention == AttentionKernels::kOn))
     lowering.cpu_attention = attention;
   if (options.random != "fused" && options.random != "eager")
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");

@@ -31,6 +31,7 @@ Rows rows_of(Expr load, Index along, Index number) {
   return {row->rest, linear_in(row->rest, number)};
 }
 
+constexpr int64_t kFactors = 128;  // of which one term after the other is added up
 constexpr int64_t kMostShared = 16;
 
 // Of an attention of one query how many iterations of the last batch loop, heads next to each
@@ -394,14 +395,20 @@ class AttentionPrinter {
       const std::string low = prelude_.product_tile(tiles_.strip_rows - 1, vectors, true);
       return "(m < " + text(tiles_.tall_strips) + " ? " + tall + " : " + low + ")" + call;
     };
-    const auto score = [&](int vectors) {
-      return product(vectors, "queries + " + rows_before + factors + ", " + factors + ", keys + (" +
-                                  at + " + j) * " + factors + ", " + panel + ", " + factors +
-                                  ", scores + j, " + text(scores_width()) + ", false");
+    const auto score = [&](int vectors, int64_t first) {
+      return product(vectors, "queries + " + rows_before + factors + " + " + text(first) + ", " +
+                                  factors + ", keys + (" + at + " + j) * " + factors + " + " +
+                                  text(first * tiles_.panel()) + ", " + panel + ", " +
+                                  text(std::min(kFactors, size_.factors - first)) +
+                                  ", scores + j, " + text(scores_width()) +
+                                  (first == 0 ? ", false" : ", true"));
     };
-    out().line("i64 j = 0;");
-    out().line("for (; j + " + text(lanes()) + " < stop - k; j += " + panel + ") " + score(2));
-    out().line("if (j < stop - k) " + score(1));
+    for (int64_t first = 0; first < size_.factors; first += kFactors) {
+      out().line(first == 0 ? "i64 j = 0;" : "j = 0;");
+      out().line("for (; j + " + text(lanes()) + " < stop - k; j += " + panel + ") " +
+                 score(2, first));
+      out().line("if (j < stop - k) " + score(1, first));
+    }
 
     print_rows();
     const std::string keys = tiles_.packs_all ? text(size_.keys) : "(step_end - k)";
