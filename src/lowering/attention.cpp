@@ -1,10 +1,10 @@
 // Attention as a kernel instead of a library call.
 //
-// On a GPU the library's kernels for plain and causal attention are good, and stay. What has a mask or a
-// bias has to be in memory for them, one number for each query and key, and goes to slower ones; in
-// a kernel the mask is computed where it is needed. A forward graph whose backward graph wants what
-// the library's kernel saves, the logarithm of the sum of exponentials, stays with the library,
-// too.
+// On a GPU the library's kernels for plain and causal attention are good, and stay. What has a mask
+// or a bias has to be in memory for them, one number for each query and key, and goes to slower
+// ones; in a kernel the mask is computed where it is needed. A forward graph whose backward graph
+// wants what the library's kernel saves, the logarithm of the sum of exponentials, stays with the
+// library, too.
 //
 // On a CPU a kernel is as fast as the library, and faster where there is a mask, or few queries.
 #include <algorithm>

@@ -117,6 +117,16 @@ def test_masks_in_memory(shape: tuple[int, ...], target: str) -> None:
     check(masked, *half, target=target)
 
 
+def test_attention_that_pytorch_spells_out() -> None:
+    q, k, v = (torch.randn(6, n, 40) for n in (30, 50, 50))
+    check(F.scaled_dot_product_attention, q, k, v)
+    check(F.scaled_dot_product_attention, q[:, :1], k, v)
+    m = torch.rand(6, 30, 50) < 0.5
+    m[2, 3] = False
+    check(masked, *operands(torch.float32, 2, 6, 30, 50, 32), m)
+    check(lambda q, k, v: (q @ k.mT / 8).softmax(-1) @ v, *operands(torch.float32, 2, 3, 49, 49, 32))
+
+
 def test_keys_far_apart_in_score() -> None:
     q, k, v = operands(torch.float32, 1, 2, 33, 900, 64)
     k = k * torch.linspace(0, 40, 900)[:, None]  # greater scores come later, so that sums are scaled down

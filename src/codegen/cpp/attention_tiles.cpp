@@ -36,13 +36,12 @@ AttentionTiles plan_attention_tiles(const AttentionSize& size, int vector_bytes)
   const int64_t panel = tiles.panel();
   const auto whole = [&](int64_t n) { return ceil_div(n, panel) * panel; };
   const int64_t packed = whole(size.keys) * (size.factors + whole(size.features));
-  tiles.packs_all = !tiles.in_place && size.keys > 0 && size.is_in_order && packed <= kPackedElements;
+  tiles.packs_all =
+      !tiles.in_place && size.keys > 0 && size.is_in_order && packed <= kPackedElements;
   const int64_t most = tiles.packs_all || tiles.in_place ? kKeys : kUnsharedKeys;
   tiles.keys = size.keys > 0 ? whole(ceil_div(size.keys, ceil_div(size.keys, most))) : most;
 
-  tiles.block_strips = size.rows > 0     ? 1
-                       : tiles.packs_all ? kStrips
-                                         : kUnsharedStrips;
+  tiles.block_strips = size.rows > 0 ? 1 : tiles.packs_all ? kStrips : kUnsharedStrips;
   if (tiles.strips > 0) {
     const auto blocks = [&] { return ceil_div(tiles.strips, tiles.block_strips); };
     while (tiles.block_strips > 1 && size.items * static_cast<double>(blocks()) < kEnoughItems)

@@ -6,9 +6,9 @@
 //   step     `keys` keys: the scores of a strip and a step stay in the first level cache, and so do
 //            the sums that they are added to
 //
-// Where a batch has few queries, keys and values are read where they are. Else they are packed, as the right operands of products are: panels of vectors, for all
-// keys of a batch at once where the caches hold them, else for each step of an item, which has more
-// strips then.
+// Where a batch has few queries, keys and values are read where they are. Else they are packed, as
+// the right operands of products are: panels of vectors, for all keys of a batch at once where the
+// caches hold them, else for each step of an item, which has more strips then.
 #pragma once
 
 #include <cstdint>

@@ -60,8 +60,7 @@ int64_t queries_that_share_keys(const Program& program, const Kernel& kernel) {
 
 class AttentionPrinter {
  public:
-  AttentionPrinter(const Program& program, const Kernel& kernel, Prelude& prelude,
-                   int vector_bytes)
+  AttentionPrinter(const Program& program, const Kernel& kernel, Prelude& prelude, int vector_bytes)
       : kernel_(kernel),
         attention_(*kernel.attention),
         prelude_(prelude),
@@ -185,8 +184,8 @@ class AttentionPrinter {
   void print_places() {
     const std::string blocks = row_blocks();
     std::string rest = blocks == "1" ? "it" : "it / " + blocks;
-    const std::string strip = blocks == "1" ? "0" : "it % " + blocks + " * " +
-                                                        text(tiles_.block_strips);
+    const std::string strip =
+        blocks == "1" ? "0" : "it % " + blocks + " * " + text(tiles_.block_strips);
     for (size_t i = batch_loops_; i-- > 0;) {
       out().line("const i64 " + name_of(i) + " = " + rest + (i == 0 ? "" : " % " + length(i)) +
                  ";");
@@ -203,9 +202,7 @@ class AttentionPrinter {
     }
   }
 
-  void open_rows() {
-    body_.push_scope(query_loop_, query_name());
-  }
+  void open_rows() { body_.push_scope(query_loop_, query_name()); }
   void close_rows(const std::string& from, const std::string& to) {
     const std::string row = query_name();
     body_.pop_scope("for (i64 " + row + " = " + from + "; " + row + " < " + to + "; ++" + row +
@@ -229,8 +226,9 @@ class AttentionPrinter {
     close_rows("top", "bottom");
     // Rows of a strip that there are not.
     if (tiles_.strips == 0)
-      out().line("for (i64 i = (bottom - top) * " + text(size_.factors) + "; i < (last - strip) * " +
-                 text(tiles_.strip_rows * size_.factors) + "; ++i) queries[i] = 0;");
+      out().line("for (i64 i = (bottom - top) * " + text(size_.factors) +
+                 "; i < (last - strip) * " + text(tiles_.strip_rows * size_.factors) +
+                 "; ++i) queries[i] = 0;");
     const std::string fill = prelude_.fill_row();
     const std::string rows = "(last - strip) * " + text(tiles_.strip_rows) + " * ";
     out().line(fill + "(sums, " + rows + text(sums_width()) + ", 0.0f);");
@@ -250,7 +248,8 @@ class AttentionPrinter {
       out().close();
     };
     print("keys", keys_, [&](const auto&... place) { pack_keys(attention_.key, place...); });
-    print("values", values_, [&](const auto&... place) { pack_values(attention_.value, place...); });
+    print("values", values_,
+          [&](const auto&... place) { pack_values(attention_.value, place...); });
   }
 
   // Of keys or values, which those that share them have from the first one.
@@ -283,8 +282,8 @@ class AttentionPrinter {
 
   // From the key `k` on.
   std::string step_of(const Rows& rows, Expr load) {
-    return pointer(load, shared_index(rows.in_order->rest) + " + k * " +
-                             shared_index(rows.in_order->stride));
+    return pointer(
+        load, shared_index(rows.in_order->rest) + " + k * " + shared_index(rows.in_order->stride));
   }
 
   // Of the keys from `k` to `end`.
@@ -341,8 +340,8 @@ class AttentionPrinter {
     for (const KeyBound& bound : score_.all) {
       if (bound.is_upper) continue;
       const std::string limit = body_.fresh("limit");
-      out().line("const i64 " + limit + " = " +
-                 bound_at(bound, loosest(bound, "top", "bottom")) + ";");
+      out().line("const i64 " + limit + " = " + bound_at(bound, loosest(bound, "top", "bottom")) +
+                 ";");
       out().line("const i64 " + limit + "_ = " + limit + " > " + first + " ? " + limit + " : " +
                  first + ";");
       first = limit + "_";
@@ -378,9 +377,9 @@ class AttentionPrinter {
                  text(size_.factors) + ", " + rows + text(size_.factors) + ", " +
                  place(keys_, attention_.key) + "scores, " + width + ");");
       print_rows();
-      out().line(prelude_.sum_rows(attention_.value.dtype(), size_.features) + "(scores, " +
-                 width + ", " + rows + place(values_, attention_.value) + sums + ", " +
-                 text(sums_width()) + ");");
+      out().line(prelude_.sum_rows(attention_.value.dtype(), size_.features) + "(scores, " + width +
+                 ", " + rows + place(values_, attention_.value) + sums + ", " + text(sums_width()) +
+                 ");");
       return;
     }
     const std::string at = tiles_.packs_all ? "k" : "0";
@@ -422,8 +421,7 @@ class AttentionPrinter {
     if (panels > 0)
       out().line("for (i64 f = 0; f < " + text(panels * tiles_.panel()) + "; f += " + panel + ") " +
                  sum(2, "f"));
-    if (panels * tiles_.panel() < sums_width())
-      out().line(sum(1, text(panels * tiles_.panel())));
+    if (panels * tiles_.panel() < sums_width()) out().line(sum(1, text(panels * tiles_.panel())));
   }
 
   void print_rows() {
@@ -451,21 +449,20 @@ class AttentionPrinter {
 
     const std::string place = "(" + row + " - top)";
     out().line("const f32 top_score = tops[" + row + " - top];");
-    out().line("f32 higher = " +
-               prelude_.reduce(PreludeFn::kMax, DType::kFloat32, tiles_.lanes) + "(greatest);");
+    out().line("f32 higher = " + prelude_.reduce(PreludeFn::kMax, DType::kFloat32, tiles_.lanes) +
+               "(greatest);");
+    out().line("higher = higher > top_score ? higher : top_score;");
     out().open("if (higher > top_score) {");
     out().open("if (top_score > " + infinity + ") {");
     out().line("const f32 less = " + prelude_.function(PreludeFn::kExp, DType::kFloat32, 1) +
                "(top_score - higher);");
     const std::string scale = prelude_.scale_row();
     out().line(scale + "(totals + " + place + " * " + lanes + ", " + lanes + ", less);");
-    out().line(scale + "(sums + " + place + " * " + text(sums_width()) + ", " +
-               text(sums_width()) + ", less);");
+    out().line(scale + "(sums + " + place + " * " + text(sums_width()) + ", " + text(sums_width()) +
+               ", less);");
     out().close();
     out().line("tops[" + row + " - top] = higher;");
-    out().close("} else {");
-    out().line("higher = top_score;");
-    out().line("}");
+    out().close();
     // Of nothing but masked keys the differences would be those of infinities.
     out().line(prelude_.weigh_row() + "(s, row_stop - k, stop - k, higher > " + infinity +
                " ? higher : 0.0f, totals + " + place + " * " + lanes + ");");
@@ -499,12 +496,11 @@ class AttentionPrinter {
   void print_stores() {
     open_rows();
     const std::string row = query_name();
-    const std::string sums =
-        "(sums + (" + row + " - top) * " + text(sums_width()) + ")";
-    out().line("const f32 total = " +
-               prelude_.reduce(PreludeFn::kAdd, DType::kFloat32, tiles_.lanes) + "(" +
-               prelude_.load(DType::kFloat32, tiles_.lanes) + "(totals + (" + row + " - top) * " +
-               text(lanes()) + "));");
+    const std::string sums = "(sums + (" + row + " - top) * " + text(sums_width()) + ")";
+    out().line(
+        "const f32 total = " + prelude_.reduce(PreludeFn::kAdd, DType::kFloat32, tiles_.lanes) +
+        "(" + prelude_.load(DType::kFloat32, tiles_.lanes) + "(totals + (" + row + " - top) * " +
+        text(lanes()) + "));");
     out().line(prelude_.scale_row() + "(" + sums + ", " + text(sums_width()) +
                ", 1.0f / (total == 0.0f ? 1.0f : total));");
     body_.set_accumulator_array(1, sums, feature_loop_, "0");

@@ -246,7 +246,8 @@ class Prelude {
   // above base, become exp(s - base), and 0 from `keys` to `end`; what is below e^-87 becomes 0,
   // too. The lanes of a vector at `total` get the sum.
   std::string weigh_row();
-  // void name(const f32* a, i64 rows, i64 factors, const void* from, i64 b_stride, i64 keys, f32* c,
+  // void name(const f32* a, i64 rows, i64 factors, const void* from, i64 b_stride, i64 keys, f32*
+  // c,
   //           i64 width)
   // The products of rows of a, one after the other, and of `keys` rows of b in memory, b_stride
   // apart: whole vectors of keys at c[i * width + j], anything behind the last key.

@@ -42,8 +42,8 @@ BoundedScore bounded_score(Expr score, Index query, Index key) {
       }
     }
     if (!found) break;
-    score = others.valid() ? exprs.where(others, score.operand(1), score.operand(2))
-                           : score.operand(1);
+    score =
+        others.valid() ? exprs.where(others, score.operand(1), score.operand(2)) : score.operand(1);
     if (others.valid()) break;
   }
   bounded.rest = compare_positions(score);
