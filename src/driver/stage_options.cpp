@@ -44,6 +44,14 @@ AttentionKernels attention_kernels(const Options& options) {
                   "'; there are auto, on, off");
 }
 
+// Vectors of 128 bits are too few for registers full of sums.
+AttentionKernels cpu_attention_kernels(const Options& options) {
+  const AttentionKernels attention = attention_kernels(options);
+  if (attention == AttentionKernels::kAuto && cpu_target(options).vector_bytes <= 16)
+    return AttentionKernels::kOff;
+  return attention;
+}
+
 void read_fallbacks(const Options& options, LibraryFallbacks& fallbacks) {
   fallbacks.fallback_everything = options.fallback_everything;
   fallbacks.fallback_ops = split_list(options.fallback_ops);
@@ -58,6 +66,7 @@ PassOptions pass_options(const Options& options) {
   passes.library_products = products == ProductKernels::kOff;
   if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
   if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
+  passes.attention_kernels = cpu_attention_kernels(options) != AttentionKernels::kOff;
   read_fallbacks(options, passes);
   const std::string& layouts = options.layout_optimization;
   if (layouts == "off") {
@@ -76,6 +85,10 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   LoweringOptions lowering;
   const AttentionKernels attention = attention_kernels(options);
   if (dialect == KernelDialect::kTriton) lowering.attention = attention;
+  // Without a compiler the library is faster by far.
+  if (dialect == KernelDialect::kCpp ||
+      (dialect == KernelDialect::kInterpreter && attention == AttentionKernels::kOn))
+    lowering.cpu_attention = cpu_attention_kernels(options);
   if (options.random != "fused" && options.random != "eager")
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
   lowering.random_in_kernels = options.random == "fused";

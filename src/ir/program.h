@@ -118,7 +118,7 @@ struct Attention {
   LoopNest loops;
   LoopNest keys;     // one loop, j
   LoopNest factors;  // one loop, d
-  Expr query;        // loads of half floats, all of one dtype
+  Expr query;        // loads of float32 or of half floats, all of one dtype
   Expr key;
   Expr value;
   Expr score;

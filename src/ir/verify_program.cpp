@@ -38,10 +38,10 @@
 //        has a target for each dimension and int64 runtime indices, and does not load its output;
 //        bools are stored, min or max.
 //   P21  An Attention has at least the loops of its query and feature, and one of keys and one of
-//        factors, none of one iteration. Query, key and value are loads of half floats of one dtype
-//        at positions known from the loops; the score and the output are float32. The query depends
-//        on no feature or key, the key on no query or feature, the value on no query or factor, the
-//        score on no feature or factor.
+//        factors, none but the query's of one iteration. Query, key and value are loads of float32
+//        or half floats, of one dtype, at positions known from the loops; the score and the output
+//        are float32. The query depends on no feature or key, the key on no query or feature, the
+//        value on no query or factor, the score on no feature or factor.
 // Library ops and outputs
 //   P18  A view has one stride for each size, a dtype, an offset, and depends on size symbols only.
 //   P19  Buffers that a library op mutates are among those it reads.
@@ -374,8 +374,8 @@ class Verifier {
     const size_t rank = item.loops.variables.size();
     const bool has_loops =
         rank >= 2 && item.keys.variables.size() == 1 && item.factors.variables.size() == 1 &&
-        item.loops.variables[rank - 2].is_symbol() && item.loops.variables[rank - 1].is_symbol() &&
-        item.keys.variables[0].is_symbol() && item.factors.variables[0].is_symbol();
+        item.loops.variables[rank - 1].is_symbol() && item.keys.variables[0].is_symbol() &&
+        item.factors.variables[0].is_symbol();
     require(has_loops, 21, "not the loops of a query, a feature, keys and factors");
     if (!has_loops || !item.query.valid() || !item.key.valid() || !item.value.valid() ||
         !item.score.valid()) {
@@ -386,9 +386,10 @@ class Verifier {
     check_expressions(loads);
     check_nodes({&item.score, 1}, true);
     for (Expr load : loads) {
-      require(load.op() == ExprOp::kLoad && load.operands().empty() && is_half(load.dtype()) &&
+      require(load.op() == ExprOp::kLoad && load.operands().empty() &&
+                  (is_half(load.dtype()) || load.dtype() == DType::kFloat32) &&
                   load.dtype() == item.value.dtype(),
-              21, "an operand that is no load of a half float");
+              21, "an operand that is no load of a float32 or a half float");
     }
     require(item.score.dtype() == DType::kFloat32, 21, "the score is not float32");
     const Index query = item.loops.variables[rank - 2];
@@ -406,7 +407,8 @@ class Verifier {
   void require_independent(Expr expr, std::initializer_list<Index> variables) {
     for (Index index : collect_indices({&expr, 1})) {
       for (Index variable : variables) {
-        require(!index.depends_on(variable), 21, "an operand depends on " + to_string(variable));
+        require(!variable.is_symbol() || !index.depends_on(variable), 21,
+                "an operand depends on " + to_string(variable));
       }
     }
   }

@@ -1,10 +1,12 @@
-// Attention on a GPU as a kernel instead of a library call.
+// Attention as a kernel instead of a library call.
 //
-// The library's kernels for plain and causal attention are good, and stay. What has a mask or a
-// bias has to be in memory for them, one number for each query and key, and goes to slower ones; in
-// a kernel the mask is computed where it is needed. A forward graph whose backward graph wants what
-// the library's kernel saves, the logarithm of the sum of exponentials, stays with the library,
-// too.
+// On a GPU the library's kernels for plain and causal attention are good, and stay. What has a mask
+// or a bias has to be in memory for them, one number for each query and key, and goes to slower
+// ones; in a kernel the mask is computed where it is needed. A forward graph whose backward graph
+// wants what the library's kernel saves, the logarithm of the sum of exponentials, stays with the
+// library, too.
+//
+// On a CPU a kernel is as fast as the library, and faster where there is a mask, or few queries.
 #include <algorithm>
 #include <cmath>
 
@@ -32,6 +34,7 @@ constexpr AttentionOp kAttentionOps[] = {
     {"aten::_scaled_dot_product_attention_math", "attn_mask", true, true, false},
     {"aten::_scaled_dot_product_efficient_attention", "attn_bias", true, true, false},
     {"aten::_scaled_dot_product_flash_attention", "", false, false, true},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu", "attn_mask", true, true, false},
     {"aten::_scaled_dot_product_cudnn_attention", "attn_bias", false, false, true},
 };
 
@@ -45,14 +48,37 @@ bool has_argument(const Node& node, std::string_view name) {
   return node.schema->find(std::string(name)) >= 0;
 }
 
-bool is_width(Index size) {
-  return size.is_constant() && size.constant() >= kLeastExtent && size.constant() <= kMostWidth;
+bool is_width(Index size, bool on_cpu) {
+  return size.is_constant() && size.constant() >= (on_cpu ? 2 : kLeastExtent) &&
+         size.constant() <= kMostWidth;
 }
 
 // Lengths that no tile is mostly empty for. One query has all its keys to itself, which is another
 // kind of kernel.
 bool is_length(Index size) {
   return size.is_constant() ? size.constant() >= kLeastExtent : size.range().lo >= 2;
+}
+
+bool has_no_loops(std::span<const Index> sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [](Index size) { return size.is_constant(0); });
+}
+
+// Every element of the storage is one of the tensor's.
+bool is_dense(const TensorMeta& meta) {
+  std::vector<size_t> left;
+  for (size_t i = 0; i < meta.sizes.size(); ++i) {
+    if (!meta.sizes[i].is_constant(1)) left.push_back(i);
+  }
+  Index elements;
+  while (!left.empty()) {
+    const auto next = std::find_if(left.begin(), left.end(), [&](size_t i) {
+      return elements.valid() ? meta.strides[i] == elements : meta.strides[i].is_constant(1);
+    });
+    if (next == left.end()) return false;
+    elements = elements.valid() ? elements * meta.sizes[*next] : meta.sizes[*next];
+    left.erase(next);
+  }
+  return true;
 }
 
 // The element of a key or a value at a position of the batch: heads of a query may share one.
@@ -74,17 +100,20 @@ bool shares_heads(Index heads, Index shared) {
 }  // namespace
 
 bool LoweringContext::lower_attention(NodeId id) {
-  if (options_.attention == AttentionKernels::kOff) return false;
   const Node& node = graph_.node(id);
   const AttentionOp* op = find_attention_op(node.schema->full_name());
   if (op == nullptr) return false;
   OpCall call(*this, id);
   const bool has_bias = !op->bias.empty() && !call.is_none(op->bias);
-  if (options_.attention == AttentionKernels::kAuto && !op->is_slow &&
+  const TensorMeta& meta = call.result();
+  const bool on_cpu = meta.device == "cpu";
+  const AttentionKernels kernels = on_cpu ? options_.cpu_attention : options_.attention;
+  if (kernels == AttentionKernels::kOff) return false;
+  if (kernels == AttentionKernels::kAuto && !on_cpu && !op->is_slow &&
       !(has_bias && op->is_slow_with_bias))
     return false;
-  const TensorMeta& meta = call.result();
-  if (!meta.device.starts_with("cuda") || !is_half(meta.dtype)) return false;
+  if (!on_cpu && !meta.device.starts_with("cuda")) return false;
+  if (!is_half(meta.dtype) && !(on_cpu && meta.dtype == DType::kFloat32)) return false;
   for (uint32_t output = 1; output < node.outputs.size(); ++output) {
     if (!users_[{id, output}].empty() || is_output_[{id, output}]) return false;
   }
@@ -105,8 +134,11 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
   for (const TensorValue* operand : {&query, &key, &value}) {
     if (operand->rank() != rank || operand->dtype != dtype) return false;
   }
-  if (rank < 3 || !is_width(query.sizes[rank - 1]) || !is_width(sizes[rank - 1]) ||
-      !is_length(query.sizes[rank - 2]) || !is_length(key.sizes[rank - 2]))
+  const bool on_cpu = call.result().device == "cpu";
+  if (rank < 3 || !is_width(query.sizes[rank - 1], on_cpu) || !is_width(sizes[rank - 1], on_cpu))
+    return false;
+  if (on_cpu ? has_no_loops(sizes) || key.sizes[rank - 2].range().lo < 2
+             : !is_length(query.sizes[rank - 2]) || !is_length(key.sizes[rank - 2]))
     return false;
   // Queries that broadcast to the result are the library's.
   if (!std::equal(sizes.begin(), sizes.end() - 1, query.sizes.begin()) ||
@@ -165,7 +197,9 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
   buffer.name = fresh_name(call.node().name);
   buffer.dtype = DType::kFloat32;
   buffer.sizes = sizes;
-  buffer.strides = contiguous_strides(call.indices(), sizes);
+  buffer.strides = dtype == buffer.dtype && is_dense(call.result())
+                       ? call.result().strides
+                       : contiguous_strides(call.indices(), sizes);
   op.output = program_.add_buffer(std::move(buffer));
   const BufferId output = op.output;
   add(std::move(op));

@@ -70,7 +70,8 @@ struct LoweringOptions : LibraryFallbacks {
   bool half_products = false;  // on a CPU: of half floats too, where that pays
   // By ProductNote::key: whether they are kernels, whatever the model says.
   std::map<std::string, bool> product_choices;
-  AttentionKernels attention = AttentionKernels::kOff;
+  AttentionKernels attention = AttentionKernels::kOff;      // on a GPU
+  AttentionKernels cpu_attention = AttentionKernels::kOff;  // on a CPU
 };
 
 // Throws UserError on a graph that cannot run at all (an input of a layout that no op accepts is

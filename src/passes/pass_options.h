@@ -22,6 +22,7 @@ struct PassOptions : LibraryFallbacks {
   // The library multiplies all matrices on a CPU; else kernels do.
   bool library_products = true;
   ConvolutionProducts convolution_products = ConvolutionProducts::kOff;
+  bool attention_kernels = false;  // on a CPU attention is a kernel; else the library's call
 };
 
 }  // namespace litz

@@ -28,7 +28,7 @@ constexpr GraphPass kPasses[] = {
      without_options<remove_noops>},
     // Then, so that fewer steps lie in between; layers share what it says about their mask.
     {"recognize_attention", "Uses the library's op for attention that is spelt out.",
-     without_options<recognize_attention>},
+     recognize_attention},
     {"eliminate_common_subexpressions", "Uses the first of several equal calls.",
      without_options<eliminate_common_subexpressions>},
     {"fold_batch_norms", "Scales frozen weights instead of the results of their layers.",

@@ -17,7 +17,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kVector = 8;        // half floats of 16 bytes, which the library wants
 constexpr int64_t kLeastLength = 16;  // of keys and queries of half floats
 constexpr int64_t kLeastLongLength =
-    256;  // of float32, which CPUs multiply as fast in two products
+    256;  // of float32, which the library on CPUs multiplies as fast in two products
 constexpr int64_t kMostWidth = 256;
 
 constexpr std::string_view kCpuOp = "aten::_scaled_dot_product_flash_attention_for_cpu";
@@ -36,10 +36,11 @@ struct SpeltOut {
   Value key;    // turned: [batch, width, keys]
   Value value;
   double scale = 1;
-  Value bias;       // added to the scores, of any shape that broadcasts; invalid: none
-  Value condition;  // where it holds scores are -inf; invalid: none
-  Value masked;     // the scores that either is for, whose sizes it broadcasts to
-  NodeId product;   // of queries and keys
+  Value bias;            // added to the scores, of any shape that broadcasts; invalid: none
+  Value condition;       // where it holds scores are -inf; invalid: none
+  Value masked;          // the scores that either is for, whose sizes it broadcasts to
+  NodeId product;        // of queries and keys
+  bool is_safe = false;  // positions that are masked as a whole are zeros
 };
 
 // Four-dimensional operands.
@@ -51,8 +52,12 @@ struct Operands {
 
 class Recognizer {
  public:
-  explicit Recognizer(const Graph& graph)
-      : graph_(graph), aliases_(graph), rewriter_(graph), uses_(graph, 0) {
+  Recognizer(const Graph& graph, const PassOptions& options)
+      : graph_(graph),
+        has_kernels_(options.attention_kernels),
+        aliases_(graph),
+        rewriter_(graph),
+        uses_(graph, 0) {
     for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
       const Node& node = graph.node(NodeId(i));
       for (const Argument& argument : node.arguments)
@@ -118,7 +123,9 @@ class Recognizer {
     SpeltOut found;
     found.value = operand(graph_.node(id), 1);
     const Value weights = source(operand(graph_.node(id)), true);
-    if (uses_[weights] != 1 || !is_call(weights, "aten::_softmax")) return std::nullopt;
+    if (uses_[weights] != 1) return std::nullopt;
+    found.is_safe = is_call(weights, "aten::_safe_softmax");
+    if (!found.is_safe && !is_call(weights, "aten::_softmax")) return std::nullopt;
     const Node& softmax = *call(weights);
     const auto rank = static_cast<int64_t>(tensor(weights).sizes.size());
     const std::optional<double> dim = number(softmax.arguments[1]);
@@ -196,10 +203,13 @@ class Recognizer {
       if (!size.is_constant()) return false;
     }
     if (found.masked.valid() && !has_score_sizes(tensor(found.masked).sizes, found)) return false;
-    const int64_t least = is_half(dtype) ? kLeastLength : kLeastLongLength;
+    const bool is_kernel = !on_cuda && has_kernels_;
+    const int64_t least = is_kernel ? 2 : is_half(dtype) ? kLeastLength : kLeastLongLength;
     const int64_t width = query.sizes[2].constant();
-    if (query.sizes[1].constant() < least || key.sizes[2].constant() < least || width > kMostWidth)
+    if (query.sizes[1].constant() < (is_kernel ? 1 : least) || key.sizes[2].constant() < least ||
+        width > kMostWidth || (is_kernel && width < 2))
       return false;
+    if (found.is_safe && on_cuda) return false;
     if (found.bias.valid() && !is_mask(found.bias, dtype)) return false;
     if (found.condition.valid() && !is_mask(found.condition, DType::kBool)) return false;
     if (query.sizes[2] != result.sizes[2]) return false;
@@ -340,7 +350,7 @@ class Recognizer {
     const Index row = batch.second * result.sizes[2];
     laid_out.strides = {result.sizes[1] * row, result.sizes[2], row, graph_.context().constant(1)};
     laid_out.offset = graph_.context().constant(0);
-    const Value is_masked = mask.valid() ? masked_rows(id, mask) : Value();
+    const Value is_masked = mask.valid() && !found.is_safe ? masked_rows(id, mask) : Value();
     Value attended = attention(found, id, {*query, *keys, *value}, mask, laid_out);
     if (is_masked.valid()) {
       // A softmax of nothing but -inf is NaN, and the library's op gives zeros.
@@ -454,6 +464,7 @@ class Recognizer {
   }
 
   const Graph& graph_;
+  const bool has_kernels_;
   AliasAnalysis aliases_;
   GraphRewriter rewriter_;
   ValueMap<uint32_t> uses_;
@@ -461,6 +472,8 @@ class Recognizer {
 
 }  // namespace
 
-Graph recognize_attention(const Graph& graph) { return Recognizer(graph).run(); }
+Graph recognize_attention(const Graph& graph, const PassOptions& options) {
+  return Recognizer(graph, options).run();
+}
 
 }  // namespace litz

@@ -51,8 +51,11 @@ class KernelBuilder {
     attention.key = rewrite(op.key, mapping);
     attention.value = rewrite(op.value, mapping);
     attention.score = rewrite(op.score, mapping);
+    attention.one_query = !op.loops.variables[op.loops.variables.size() - 2].is_symbol();
     attention.factors = {op.factors.variables[0], op.factors.extents[0]};
-    const auto wide = [&](Expr half) { return exprs_.cast(half, DType::kFloat32); };
+    const auto wide = [&](Expr value) {
+      return is_half(value.dtype()) ? exprs_.cast(value, DType::kFloat32) : value;
+    };
     KernelReduction product;
     product.value = exprs_.binary(ExprOp::kMul, wide(attention.query), wide(attention.key));
     KernelReduction result;

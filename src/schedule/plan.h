@@ -20,9 +20,10 @@
 // last one fastest.
 //
 // A kernel with an `attention` (ir/program.h) is of a kind of its own: outer loops are the batch's,
-// the query's and the feature's, the one inner loop is of the keys. Reduction 0 is the product,
-// over a loop of factors inside that of the keys. The score is over the keys, of kReduced(0).
-// Reduction 1 sums up the values, with their weights; stores are outside the inner loop and use it.
+// the query's, unless it is one, and the feature's, the one inner loop is of the keys. Reduction 0
+// is the product, over a loop of factors inside that of the keys. The score is over the keys, of
+// kReduced(0). Reduction 1 sums up the values, with their weights; stores are outside the inner
+// loop and use it.
 //
 // A reduction `over_outer` accumulates over the outer loops: it has one result for each inner
 // iteration, which the stores `after_outer` alone use. So a kernel of rows sums up columns, too.
@@ -86,7 +87,8 @@ struct KernelStore {
 
 struct KernelAttention {
   KernelLoop factors;
-  Expr query;  // loads of half floats
+  bool one_query = false;  // there is no loop of the query
+  Expr query;              // loads of one dtype
   Expr key;
   Expr value;
   Expr score;

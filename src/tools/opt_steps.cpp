@@ -132,8 +132,8 @@ State emit(const State& state, const std::string& form, const Options& options) 
   const bool attends =
       std::any_of(plan.kernels.begin(), plan.kernels.end(),
                   [](const Kernel& kernel) { return kernel.attention.has_value(); });
-  if (attends && !form.starts_with("triton"))
-    throw UserError("--emit " + form + " cannot print attention, which is a kernel for Triton");
+  if (attends && (form.starts_with("cuda") || form.starts_with("backend:")))
+    throw UserError("--emit " + form + " cannot print attention, which Triton and C++ have");
   if (form == "cuda") return Text{print_cuda_program(plan).text()};
   if (form == "cuda-kernels") return Text{print_cuda_program(plan).kernels_text()};
   if (form == "triton" || form == "triton-kernels") {

@@ -237,7 +237,7 @@ TEST(VerifyProgram, P21Attention) {
   EXPECT_EQ(attention_faults_with("load q[d0, d3]", "load q[d2, d3]"),
             "P21: operation: an operand depends on d2");
   EXPECT_EQ(attention_faults_with("t1 = load k[d2, d3]", "t1 = add 1.0: f32, 2.0: f32"),
-            "P21: operation: an operand that is no load of a half float");
+            "P21: operation: an operand that is no load of a float32 or a half float");
   EXPECT_EQ(attention_faults_with("score t2", "score t3"),
             "P21: operation: the score is not float32\n"
             "P21: operation: an operand depends on d1\n"

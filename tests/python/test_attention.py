@@ -52,17 +52,19 @@ def inputs(dtype: torch.dtype, queries: int, keys: int) -> tuple[Tensor, ...]:
     return q, k, v, mask
 
 
+@pytest.mark.parametrize("attention", ["off", "on"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("fn", [added, in_float32, filled, unmasked, of_three_dimensions])
-def test_is_as_close_as_eager(fn: Callable[..., Tensor], dtype: torch.dtype) -> None:
-    for queries, keys in ((256, 256), (257, 300)):
+def test_is_as_close_as_eager(fn: Callable[..., Tensor], dtype: torch.dtype, attention: str) -> None:
+    options = {"attention": attention}
+    for queries, keys in ((256, 256), (257, 300)) if attention == "off" else ((256, 256), (10, 77), (40, 9)):
         args = inputs(dtype, queries, keys)
         torch._dynamo.reset()  # other sizes are a graph of their own
         with torch.no_grad():
-            explanation = litz.explain(fn, *args)
-            assert LIBRARY in str(explanation.library_calls), str(explanation)
+            explanation = litz.explain(fn, *args, options=options)
+            assert [call.op for call in explanation.library_calls] == [LIBRARY] * (attention == "off"), str(explanation)
             torch._dynamo.reset()
-            actual = torch.compile(fn, backend="litz")(*args)
+            actual = torch.compile(fn, backend="litz", options=options)(*args)
             eager = fn(*args)
             exact = fn(*(x.double() for x in args))
         assert actual.stride() == eager.stride() and actual.dtype == eager.dtype

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/cpp/cpp_accumulators.h"
+#include "codegen/cpp/cpp_attention.h"
 #include "codegen/cpp/cpp_body.h"
 #include "codegen/cpp/cpp_function.h"
 #include "codegen/cpp/cpp_product.h"
@@ -53,7 +54,6 @@ class KernelPrinter {
       const size_t loop = kernel.outer.size() + i;
       if (loop != plan_.loop) inner_.push_back(loop);
     }
-    LITZ_CHECK(!kernel.attention, "an attention is a kernel for Triton");
     for (uint32_t i = 0; i < kernel.reductions.size(); ++i) {
       accumulators_.emplace_back(kernel.reductions[i], i, plan_.lanes, prelude);
     }
@@ -834,6 +834,7 @@ class KernelPrinter {
 
 CppKernel print_cpp_kernel(const Program& program, const Kernel& kernel, Prelude& prelude,
                            const PreludeTarget& target) {
+  if (kernel.attention) return print_cpp_attention(program, kernel, prelude, target);
   if (const std::optional<MatrixProduct> product = cpp_product(kernel))
     return print_cpp_product(program, kernel, *product, prelude, target);
   if (const std::optional<WindowSum> sum = cpp_window(kernel, target))

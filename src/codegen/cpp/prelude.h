@@ -235,6 +235,28 @@ class Prelude {
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): half floats
   // as float32, rows that were `stride` elements apart are then `width`.
   std::string widen_rows(DType memory);
+  // ---- attention (codegen/cpp/cpp_attention.h): rows of float32, but for the first in whole
+  // vectors of native lanes, whose last one may pass the end ----
+  // void name(const void* from, i64 columns, f32* to): elements as float32.
+  std::string read_row(DType memory);
+  // void name(f32* x, i64 columns, f32 value), and the same that multiplies what is there.
+  std::string fill_row();
+  std::string scale_row();
+  // void name(f32* s, i64 keys, i64 end, f32 base, f32* total): the scores s, none of which is
+  // above base, become exp(s - base), and 0 from `keys` to `end`; what is below e^-87 becomes 0,
+  // too. The lanes of a vector at `total` get the sum.
+  std::string weigh_row();
+  // void name(const f32* a, i64 rows, i64 factors, const void* from, i64 b_stride, i64 keys, f32*
+  // c,
+  //           i64 width)
+  // The products of rows of a, one after the other, and of `keys` rows of b in memory, b_stride
+  // apart: whole vectors of keys at c[i * width + j], anything behind the last key.
+  std::string dot_rows(DType memory);
+  // void name(const f32* a, i64 a_stride, i64 rows, const void* from, i64 b_stride, i64 keys, f32*
+  //           c, i64 width)
+  // Adds the rows of b in memory, of so many features, whole vectors, times a[i * a_stride + j] to
+  // c[i * width ...].
+  std::string sum_rows(DType memory, int64_t features);
   // void name(const f32* x, const f32* w, i64 rows, i64 channels, f32* to)
   // The sums over `rows` rows of taps that are the window's, of at least as many channels as there
   // are lanes.

@@ -1,0 +1,60 @@
+#include "codegen/cpp/attention_tiles.h"
+
+#include <algorithm>
+
+namespace litz {
+namespace {
+
+constexpr int64_t kKeys = 384;                   // of a step
+constexpr int64_t kUnsharedKeys = 256;           // ... that is packed by itself
+constexpr int64_t kPackedElements = 256 * 1024;  // of a batch, on the stack
+constexpr int64_t kFewQueries = 6;
+constexpr int64_t kStrips = 4;
+constexpr int64_t kUnsharedStrips = 12;
+constexpr double kEnoughItems = 16;  // for threads to share them out evenly
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+AttentionTiles plan_attention_tiles(const AttentionSize& size, int vector_bytes) {
+  AttentionTiles tiles;
+  tiles.lanes = vector_bytes / 4;
+  const int64_t together = size.rows > 0 ? size.rows : size.queries;
+  tiles.in_place = together > 0 && together <= kFewQueries && size.is_in_order &&
+                   size.features % tiles.lanes == 0;
+  // Sums that the registers hold next to the operands.
+  tiles.strip_rows = vector_bytes == 64 ? 14 : 6;
+  if (size.rows > 0) {
+    tiles.strip_rows = size.rows;
+    tiles.strips = tiles.tall_strips = size.queries / size.rows;
+  } else if (size.queries > 0) {
+    tiles.strips = ceil_div(size.queries, tiles.strip_rows);
+    tiles.strip_rows = ceil_div(size.queries, tiles.strips);
+    tiles.tall_strips = size.queries - tiles.strips * (tiles.strip_rows - 1);
+  }
+  const int64_t panel = tiles.panel();
+  const auto whole = [&](int64_t n) { return ceil_div(n, panel) * panel; };
+  const int64_t packed = whole(size.keys) * (size.factors + whole(size.features));
+  tiles.packs_all =
+      !tiles.in_place && size.keys > 0 && size.is_in_order && packed <= kPackedElements;
+  const int64_t most = tiles.packs_all || tiles.in_place ? kKeys : kUnsharedKeys;
+  tiles.keys = size.keys > 0 ? whole(ceil_div(size.keys, ceil_div(size.keys, most))) : most;
+
+  tiles.block_strips = size.rows > 0 ? 1 : tiles.packs_all ? kStrips : kUnsharedStrips;
+  if (tiles.strips > 0) {
+    const auto blocks = [&] { return ceil_div(tiles.strips, tiles.block_strips); };
+    while (tiles.block_strips > 1 && size.items * static_cast<double>(blocks()) < kEnoughItems)
+      --tiles.block_strips;
+    tiles.block_strips = ceil_div(tiles.strips, blocks());
+  }
+  return tiles;
+}
+
+double attention_nanoseconds(const AttentionSize& size, int lanes) {
+  constexpr double kMultiplyAdd = 0.3;
+  constexpr double kExponential = 20;  // multiply-adds
+  return kMultiplyAdd / lanes * (static_cast<double>(size.factors + size.features) + kExponential);
+}
+
+}  // namespace litz
