@@ -33,6 +33,14 @@ def test_dimensions_of_one_element(shape: tuple[int, ...]) -> None:
     check(lambda x: (x + 1, x.sum(-1), x.amax(0), x.cumsum(-1), torch.softmax(x, 0)), torch.randn(shape))
 
 
+@pytest.mark.parametrize("rows", [3, 4, 5, 7, 8, 33])
+def test_scans_of_rows(rows: int) -> None:
+    """Some rows go on together, the others follow."""
+    x = torch.randn(rows, 5, 19)
+    check(lambda x: (x.cumsum(-1) * 2, x.cumprod(1), x.cummax(-1), (x > 0).cumsum(2)), x)
+    check(lambda x: x.cumsum(-1).transpose(0, 1).contiguous(), x.transpose(0, 1))
+
+
 @pytest.mark.parametrize("shape", [(2, 0, 4), (0, 3), (3, 0), (0,)])
 def test_dimensions_of_no_elements(shape: tuple[int, ...]) -> None:
     check(lambda x: (x + 1, x.mean(), x.sum(-1, keepdim=True), x.mean(list(range(x.dim())), keepdim=True), x.cumsum(-1)), torch.randn(shape))

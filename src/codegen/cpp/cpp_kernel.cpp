@@ -29,6 +29,7 @@ constexpr int64_t kTransposeTile = 64;  // edge of the squares in which transpos
 constexpr int kUnrolledWork = 8;        // operations of a loop body that is worth unrolling
 constexpr int kUnroll = 4;
 constexpr int kLongWork = 24;               // ... that is too long to be printed again for the rest
+constexpr int kRowsTogether = 4;            // of a scan
 constexpr int64_t kShortRow = 64;           // iterations of a loop that stays one without vectors
 constexpr int64_t kTaskNanoseconds = 6000;  // least work worth handing to a thread
 
@@ -170,6 +171,7 @@ class KernelPrinter {
 
   // One item is one row.
   void print_rows() {
+    if (can_be_together()) print_rows_together();
     push_rows_with([&] {
       for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage)
         print_stage(stage, "0", inner_end());
@@ -177,6 +179,38 @@ class KernelPrinter {
     });
     total_ = body_index(count(rows_));
     grain_ = grain(item_elements());
+  }
+
+  // Each element of a scan waits for the one before; those of other rows need not.
+  bool can_be_together() const {
+    const Index rows = count(rows_);
+    return plan_.loop == VectorPlan::kNone && kernel_.num_stages == 1 && !kernel_.sequential &&
+           !accumulators_.empty() && rows.is_constant() && rows.constant() >= kRowsTogether &&
+           std::all_of(accumulators_.begin(), accumulators_.end(),
+                       [](const Accumulator& a) { return a.reduction().running; }) &&
+           std::all_of(kernel_.stores.begin(), kernel_.stores.end(),
+                       [](const KernelStore& s) { return s.inner; });
+  }
+
+  // Of some rows one element after the other; the rows that are left follow one by one.
+  void print_rows_together() {
+    const auto of_row = [](int row) { return "_" + text(row); };
+    body_.push_iteration_scope();
+    for (int row = 0; row < kRowsTogether; ++row) {
+      for (Accumulator& a : accumulators_) a.declare(body_.out(), of_row(row));
+    }
+    std::vector<std::string> headers;
+    for (size_t loop : inner_) headers.push_back(open_inner_loop(loop));
+    for (int row = 0; row < kRowsTogether; ++row) {
+      body_.push_scope(CppBody::kNoLoop, "");
+      decode_rows("(begin + " + text(row) + ")");
+      for (size_t loop : rows_) bind(loop);
+      print_element(0, of_row(row));
+      pop_rows(std::string(CppBody::kBlock));
+    }
+    for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
+    const std::string step = text(kRowsTogether);
+    body_.pop_scope("for (; begin + " + step + " <= end; begin += " + step + ")");
   }
 
   // Without vectors an item would be one element, found by divisions; a short innermost loop saves
