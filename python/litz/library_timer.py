@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from litz.library_ops import describe_op
+
 _DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
 _LEAST_FLUSHED = 64 << 20  # bytes, and twice what the cache holds
 _SAMPLE_SECONDS = 0.005
@@ -22,8 +24,7 @@ def seconds(call: str, device: str) -> float:
     ``call`` is what ``driver/library_call.h`` describes. Nothing waits for work of the caller's stream.
     """
     described = json.loads(call)
-    namespace, name = described["op"].split("::")
-    op = getattr(getattr(getattr(torch.ops, namespace), name), described["overload"] or "default")
+    op, _ = describe_op(described["op"], described["overload"])
     with _disable_current_modes(), torch.no_grad(), torch.cuda.device(device):
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):

@@ -70,21 +70,21 @@ class NotFused:
 
 
 @dataclass(frozen=True)
-class Product:
-    """Matrix products that are alike and were measured both ways."""
+class Measured:
+    """Matrix products or attention that are alike and were measured both ways."""
 
-    product: str
+    what: str
     """What they are, and which ops read them."""
     count: int
     is_kernel: bool
     """Whether they are kernels of Litz's own; else the library's calls."""
     kernel_seconds: float
-    """All that differs between the two ways: the products and what may be part of their kernels."""
+    """All that differs between the two ways: these and what may be part of their kernels."""
     library_seconds: float
 
     def __str__(self) -> str:
         times = f"{self.kernel_seconds * 1e6:.1f} us as kernels, {self.library_seconds * 1e6:.1f} us in the library"
-        return f"{self.count} of {self.product}: {'kernels' if self.is_kernel else 'the library'}, measured {times}"
+        return f"{self.count} of {self.what}: {'kernels' if self.is_kernel else 'the library'}, measured {times}"
 
 
 def _kernel(ops: list[str], **row: Any) -> Kernel:
@@ -96,7 +96,7 @@ _ROWS: dict[str, Callable[..., Any]] = {
     "kernels": _kernel,
     "library_calls": LibraryCall,
     "fallbacks": LibraryCall,
-    "products": Product,
+    "measured": Measured,
     "buffers": Buffer,
     "not_fused": NotFused,
 }
@@ -107,7 +107,7 @@ class GraphReport:
     """What became of one graph.
 
     From the compiler come JSON objects with the fields of these classes: ``kernels``,
-    ``library_calls``, ``fallbacks``, ``products``, ``buffers``, ``not_fused``, ``launches``, ``timings`` (stage to
+    ``library_calls``, ``fallbacks``, ``measured``, ``buffers``, ``not_fused``, ``launches``, ``timings`` (stage to
     seconds), ``source_path``, ``cached``, ``interpreted``, ``dialect`` and ``dialect_reason``.
     """
 
@@ -117,8 +117,8 @@ class GraphReport:
     kernels: tuple[Kernel, ...] = ()
     library_calls: tuple[LibraryCall, ...] = ()
     fallbacks: tuple[LibraryCall, ...] = ()
-    products: tuple[Product, ...] = ()
-    """Matrix products that were measured both ways, with the option ``autotune``."""
+    measured: tuple[Measured, ...] = ()
+    """Matrix products and attention that were measured both ways, with the option ``autotune``."""
     buffers: tuple[Buffer, ...] = ()
     not_fused: tuple[NotFused, ...] = ()
     launches: int = 0

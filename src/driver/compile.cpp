@@ -17,7 +17,7 @@
 #include "codegen/simt/table_dialect.h"
 #include "codegen/triton/triton_artifact.h"
 #include "driver/check_options.h"
-#include "driver/choose_products.h"
+#include "driver/choose_kernels.h"
 #include "driver/environment.h"
 #include "driver/report.h"
 #include "driver/reproducer.h"
@@ -198,7 +198,7 @@ class Compilation {
       });
       if (find_in_cache(cache, key)) return std::move(result_);
       triton_compiler(paths_.triton).start();
-      if (options_.autotune) timings_.measure("choose products", [&] { choose(); });
+      if (options_.autotune) timings_.measure("choose kernels", [&] { choose(); });
       const Plan plan = schedule(lower(KernelDialect::kTriton), KernelDialect::kTriton);
       const Result<CppSources> sources = compile_triton(plan, target, &reason);
       if (sources)
@@ -359,39 +359,39 @@ class Compilation {
     return {std::move(driver), paths_.device.number, paths_.device.arch, seconds};
   }
 
-  // Whether products are kernels or the library's calls, by measuring. Whatever goes wrong leaves
-  // them as they are.
+  // Whether products and attention are kernels or the library's calls, by measuring. Whatever goes
+  // wrong leaves them as they are.
   void choose() {
     const Result<std::shared_ptr<const CudaDriver>> driver = CudaDriver::open();
-    if (!driver || !paths_.time_library_call || options_.matrix_products != "auto" ||
-        !gpu_.loads_tiles)
+    if (!driver || !paths_.time_library_call || !gpu_.loads_tiles ||
+        (options_.matrix_products != "auto" && options_.attention != "auto"))
       return;
     // Without traces: what counts is traced when it is planned once more.
     Trace none("");
     Timings unread;
     const Graph graph = run_passes(graph_, options_, none, unread);
-    const auto plan = [&](const ProductChoices& choices) {
+    const auto plan = [&](const KernelChoices& choices) {
       LoweringOptions lowering = lowering_options(options_, KernelDialect::kTriton, gpu_);
-      lowering.product_choices = choices;
+      lowering.kernel_choices = choices;
       LoweringResult lowered = lower_graph(graph, lowering);
-      return PlannedProducts{
+      return PlannedCandidates{
           schedule_program(std::make_shared<const Program>(std::move(lowered.program)),
                            schedule_options(options_, KernelDialect::kTriton, gpu_)),
-          std::move(lowered.products)};
+          std::move(lowered.candidates)};
     };
-    Result<ChosenProducts> chosen = choose_products(
+    Result<ChosenKernels> chosen = choose_kernels(
         {plan, [this](const std::string& call) { return paths_.time_library_call(call); },
          compile_triton()},
         tuning_tools(*driver, options_.autotune_seconds), triton_device());
-    if (trace_.enabled()) trace_.write("products.txt", chosen ? chosen->log : chosen.reason());
-    if (chosen) products_ = std::move(*chosen);
+    if (trace_.enabled()) trace_.write("candidates.txt", chosen ? chosen->log : chosen.reason());
+    if (chosen) chosen_kernels_ = std::move(*chosen);
     is_untuned_ = !chosen || !chosen->is_finished;
   }
 
   // How many kernels are others than before. Whatever goes wrong leaves them as they are.
   size_t tune(const Plan& plan, TunableKernels& kernels) {
     const Result<std::shared_ptr<const CudaDriver>> driver = CudaDriver::open();
-    const double seconds = options_.autotune_seconds - products_.seconds;
+    const double seconds = options_.autotune_seconds - chosen_kernels_.seconds;
     const Result<Tuned> tuned = driver ? tune_kernels(plan, kernels, tuning_tools(*driver, seconds))
                                        : Unsupported{driver.reason()};
     is_untuned_ = is_untuned_ || !tuned || !tuned->is_finished;
@@ -409,9 +409,9 @@ class Compilation {
                             const CppSources& sources, const std::string& dialect,
                             const std::string& reason) {
     if (trace_.enabled()) trace_.write(sources.units[0].name, sources.units[0].text);
-    const std::string report =
-        with_products(with_dialect(report_plan(plan, sources, fallbacks_), dialect, reason),
-                      dialect == "triton" ? products_.measured : std::vector<MeasuredProduct>());
+    const std::string report = with_candidates(
+        with_dialect(report_plan(plan, sources, fallbacks_), dialect, reason),
+        dialect == "triton" ? chosen_kernels_.measured : std::vector<MeasuredCandidate>());
     const BuildResult built = build(compiler, target, cache, key, sources, report);
     if (!built.ok())
       return leave(std::string(build_status_name(built.status)) + "; " +
@@ -492,7 +492,7 @@ class Compilation {
     const Graph graph = run_passes(graph_, options_, trace_, timings_);
     find_laid_out_outputs(graph);
     LoweringOptions lowering = lowering_options(options_, dialect, gpu_);
-    lowering.product_choices = products_.choices;
+    lowering.kernel_choices = chosen_kernels_.choices;
     LoweringResult lowered =
         timings_.measure("lower", [&] { return lower_graph(graph, lowering); });
     fallbacks_ = std::move(lowered.fallbacks);
@@ -739,7 +739,7 @@ class Compilation {
   DeviceTarget gpu_;  // the device, where it is one
   Timings timings_;
   bool is_untuned_ = false;  // the option asks for tuning, which was not finished
-  ChosenProducts products_;
+  ChosenKernels chosen_kernels_;
   Compiled result_;
   std::vector<LoweringNote> fallbacks_;
   std::vector<uint32_t> laid_out_outputs_;  // those that are channels-last, not as in eager

@@ -1,4 +1,4 @@
-// Compiled kernels on a device, to be timed (tune_kernels.h, choose_products.h).
+// Compiled kernels on a device, to be timed (tune_kernels.h, choose_kernels.h).
 #pragma once
 
 #include <memory>

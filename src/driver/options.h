@@ -85,7 +85,7 @@ constexpr ValidValues between(double least, double most) { return {least, most};
   X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                  \
     "let kernels compute attention: off, on, or auto, which is on a CPU with vectors of 256 bits " \
     "or more all that can be, on a GPU (Triton, half floats) where the library has no fast "       \
-    "kernel for its mask")                                                                         \
+    "kernel for its mask, with autotune by measuring")                                             \
   X(random, std::string, "fused", true, "LITZ_RANDOM", kAny,                                       \
     "where random numbers come from: fused, kernels compute them from seeds that PyTorch's "       \
     "generator draws; or eager, the library draws the numbers that eager PyTorch would")           \

@@ -160,15 +160,16 @@ std::string with_dialect(const std::string& report, const std::string& dialect,
   return dump(all);
 }
 
-std::string with_products(const std::string& report, const std::vector<MeasuredProduct>& products) {
+std::string with_candidates(const std::string& report,
+                            const std::vector<MeasuredCandidate>& measured) {
   Json json = Json::parse(report);
-  json["products"] = Json::array();
-  for (const MeasuredProduct& product : products) {
-    json["products"].push_back({{"product", product.key},
-                                {"count", product.count},
-                                {"is_kernel", product.is_kernel},
-                                {"kernel_seconds", product.kernel_seconds},
-                                {"library_seconds", product.library_seconds}});
+  json["measured"] = Json::array();
+  for (const MeasuredCandidate& candidate : measured) {
+    json["measured"].push_back({{"what", candidate.key},
+                                {"count", candidate.count},
+                                {"is_kernel", candidate.is_kernel},
+                                {"kernel_seconds", candidate.kernel_seconds},
+                                {"library_seconds", candidate.library_seconds}});
   }
   return dump(json);
 }

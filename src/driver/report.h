@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/cpp/cpp_artifact.h"
-#include "driver/choose_products.h"
+#include "driver/choose_kernels.h"
 #include "driver/timings.h"
 #include "graph/graph.h"
 #include "lowering/lowering.h"
@@ -23,9 +23,10 @@ std::string report_plan(const Plan& plan, const CppSources& sources,
 std::string with_dialect(const std::string& report, const std::string& dialect,
                          const std::string& reason);
 
-// The report of a graph with the matrix products that were measured: what each is, how many are
-// alike, whether they are kernels, and what both ways took.
-std::string with_products(const std::string& report, const std::vector<MeasuredProduct>& products);
+// The report of a graph with the products and attention that were measured: what each is, how many
+// are alike, whether they are kernels, and what both ways took.
+std::string with_candidates(const std::string& report,
+                            const std::vector<MeasuredCandidate>& measured);
 
 // The report of a graph with the positions of outputs that are channels-last and not as in eager.
 std::string with_layouts(const std::string& report, const std::vector<uint32_t>& channels_last);

@@ -109,9 +109,7 @@ bool LoweringContext::lower_attention(NodeId id) {
   const bool on_cpu = meta.device == "cpu";
   const AttentionKernels kernels = on_cpu ? options_.cpu_attention : options_.attention;
   if (kernels == AttentionKernels::kOff) return false;
-  if (kernels == AttentionKernels::kAuto && !on_cpu && !op->is_slow &&
-      !(has_bias && op->is_slow_with_bias))
-    return false;
+  const bool by_model = op->is_slow || (has_bias && op->is_slow_with_bias);
   if (!on_cpu && !meta.device.starts_with("cuda")) return false;
   if (!is_half(meta.dtype) && !(on_cpu && meta.dtype == DType::kFloat32)) return false;
   for (uint32_t output = 1; output < node.outputs.size(); ++output) {
@@ -121,10 +119,36 @@ bool LoweringContext::lower_attention(NodeId id) {
   if (dropout != Argument(0.0) && dropout != Argument(int64_t{0})) return false;
   if (has_argument(node, "dropout_mask") && !call.is_none("dropout_mask")) return false;
   if (!call.is_none("scale") && !real_argument(call, "scale")) return false;
-  return add_attention(call, op->bias, op->aligns_ends);
+  const bool is_measured = kernels == AttentionKernels::kAuto && !on_cpu;
+  return add_attention(call, op->bias, op->aligns_ends, is_measured, by_model);
 }
 
-bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool aligns_ends) {
+KernelCandidate LoweringContext::describe_attention(OpCall& call, std::string_view bias) const {
+  KernelCandidate candidate;
+  candidate.node = call.node().name;
+  candidate.key = call.node().schema->name + " " + std::string(to_string(call.result().dtype));
+  for (std::string_view operand :
+       {std::string_view("query"), std::string_view("key"), std::string_view("value"), bias}) {
+    if (operand.empty() || call.is_none(operand)) continue;
+    const TensorValue value = call.tensor(operand);
+    const char* comma = " ";
+    for (Index size : value.sizes) {
+      candidate.key += comma + to_string(size);
+      comma = "x";
+    }
+  }
+  if (call.boolean("is_causal")) candidate.key += " causal";
+  candidate.key += names_of_readers(call.id());
+  const TensorValue key = call.tensor("key");
+  const Index length = key.sizes[key.rank() - 2];
+  candidate.operations = 4 * (length.is_constant() ? static_cast<double>(length.constant()) : 1);
+  for (Index size : call.result().sizes)
+    candidate.operations *= size.is_constant() ? static_cast<double>(size.constant()) : 1;
+  return candidate;
+}
+
+bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool aligns_ends,
+                                    bool is_measured, bool by_model) {
   const TensorValue query = call.tensor("query");
   const TensorValue key = call.tensor("key");
   const TensorValue value = call.tensor("value");
@@ -175,6 +199,10 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
       !is_contiguous_along(program_, op.key, op.factors.variables[0]) ||
       !is_contiguous_along(program_, op.value, loops[rank - 1]))
     return false;
+  if (is_measured) {
+    candidates_.push_back(describe_attention(call, bias));
+    if (!choose(candidates_.back(), by_model)) return false;
+  }
 
   const double scale = call.is_none("scale")
                            ? 1 / std::sqrt(static_cast<double>(query.sizes[rank - 1].constant()))

@@ -103,7 +103,7 @@ LoweringResult LoweringContext::run() {
     }
   }
   add_outputs();
-  return {std::move(program_), std::move(fallbacks_), std::move(products_)};
+  return {std::move(program_), std::move(fallbacks_), std::move(candidates_)};
 }
 
 void LoweringContext::add_input(NodeId id) {

@@ -33,8 +33,8 @@ struct LoweringNote {
   std::string reason;
 };
 
-// A matrix product that may be a kernel of the dialect's own.
-struct ProductNote {
+// A matrix product or attention that may be a kernel of the dialect's own.
+struct KernelCandidate {
   std::string key;  // what it is and what reads it: those of one key are alike
   std::string node;
   double operations = 0;
@@ -45,7 +45,7 @@ struct LoweringResult {
   Program program;
   std::vector<LoweringNote>
       fallbacks;  // ops that run as library calls because no lowering took them
-  std::vector<ProductNote> products;
+  std::vector<KernelCandidate> candidates;
 };
 
 // Which attention is a kernel of the dialect's own, where it has them.
@@ -68,8 +68,8 @@ struct LoweringOptions : LibraryFallbacks {
   bool random_in_kernels = true;
   ProductKernels matrix_products = ProductKernels::kOff;
   bool half_products = false;  // on a CPU: of half floats too, where that pays
-  // By ProductNote::key: whether they are kernels, whatever the model says.
-  std::map<std::string, bool> product_choices;
+  // By KernelCandidate::key: whether they are kernels, whatever the model says.
+  std::map<std::string, bool> kernel_choices;
   AttentionKernels attention = AttentionKernels::kOff;      // on a GPU
   AttentionKernels cpu_attention = AttentionKernels::kOff;  // on a CPU
 };
@@ -89,6 +89,7 @@ class OpCall {
 
   const Graph& graph() const;
   const Node& node() const;
+  NodeId id() const { return id_; }
   Program& program() const;
   IndexContext& indices() const;
   ExprContext& exprs() const;

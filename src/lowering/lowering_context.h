@@ -99,7 +99,12 @@ class LoweringContext {
   bool can_be_kernel(const TensorValue& left, const TensorValue& right) const;
   bool pays_as_kernel(Value value, const TensorValue& left, const TensorValue& right) const;
   bool is_of_bytes(Value value) const;
-  ProductNote describe_product(NodeId id, const TensorValue& left, const TensorValue& right) const;
+  KernelCandidate describe_product(NodeId id, const TensorValue& left,
+                                   const TensorValue& right) const;
+  // Whether it is a kernel: what was measured, else the model says so.
+  bool choose(KernelCandidate& candidate, bool by_model) const;
+  // With a comma in front of each.
+  std::string names_of_readers(NodeId id) const;
   // The calls that alone read the value, each the one before.
   std::vector<NodeId> elementwise_readers(Value value) const;
   bool feeds_cheap_elementwise(Value value) const;
@@ -107,7 +112,9 @@ class LoweringContext {
   // ---- attention.cpp ----
   // Lowers attention that had better be a kernel than the library's call.
   bool lower_attention(NodeId id);
-  bool add_attention(OpCall& call, std::string_view bias, bool aligns_ends);
+  bool add_attention(OpCall& call, std::string_view bias, bool aligns_ends, bool is_measured,
+                     bool by_model);
+  KernelCandidate describe_attention(OpCall& call, std::string_view bias) const;
   // ---- padded_products.cpp ----
   bool pad_product(NodeId id);
   TensorValue padded(OpCall& call, const TensorValue& value, size_t fast,
@@ -133,7 +140,7 @@ class LoweringContext {
   BufferId seeds_;                      // once a kernel draws random numbers
   OperationId draws_seeds_;
   std::vector<LoweringNote> fallbacks_;
-  std::vector<ProductNote> products_;
+  std::vector<KernelCandidate> candidates_;
   std::vector<NodeId> mutations_;  // calls that write to an argument
   std::string origin_;
   std::string op_;  // of the node: "aten::relu"

@@ -7,7 +7,7 @@
 // is faster with 3072, or where what reads it computes much. It takes a kernel for few rows, too,
 // where a factor is made of integers of 8 bits: those are what takes time to read, and the library
 // would read them as half floats, written before. Of others a measurement may decide
-// (driver/choose_products.h).
+// (driver/choose_kernels.h).
 #include <algorithm>
 #include <array>
 
@@ -159,19 +159,25 @@ bool LoweringContext::pays_as_kernel(Value value, const TensorValue& left,
          left.sizes[0].constant() * columns >= kLeastElements && feeds_cheap_elementwise(value);
 }
 
-ProductNote LoweringContext::describe_product(NodeId id, const TensorValue& left,
-                                              const TensorValue& right) const {
-  const Node& node = graph_.node(id);
-  ProductNote note;
-  note.node = node.name;
-  note.key = node.schema->name + " " + std::string(to_string(left.dtype)) + numbers(left.sizes) +
-             numbers(left.strided->strides) + " by " + numbers(right.sizes) +
-             numbers(right.strided->strides);
+std::string LoweringContext::names_of_readers(NodeId id) const {
+  std::string names;
   for (NodeId reader : elementwise_readers({id, 0}))
-    note.key += ", " + graph_.node(reader).schema->full_name();
-  note.operations = 2.0 * static_cast<double>(right.sizes.back().constant());
-  for (Index size : left.sizes) note.operations *= static_cast<double>(size.constant());
-  return note;
+    names += ", " + graph_.node(reader).schema->full_name();
+  return names;
+}
+
+KernelCandidate LoweringContext::describe_product(NodeId id, const TensorValue& left,
+                                                  const TensorValue& right) const {
+  const Node& node = graph_.node(id);
+  KernelCandidate candidate;
+  candidate.node = node.name;
+  candidate.key = node.schema->name + " " + std::string(to_string(left.dtype)) +
+                  numbers(left.sizes) + numbers(left.strided->strides) + " by " +
+                  numbers(right.sizes) + numbers(right.strided->strides);
+  candidate.key += names_of_readers(id);
+  candidate.operations = 2.0 * static_cast<double>(right.sizes.back().constant());
+  for (Index size : left.sizes) candidate.operations *= static_cast<double>(size.constant());
+  return candidate;
 }
 
 bool LoweringContext::compute_product(NodeId id, bool by_model) {
@@ -180,17 +186,19 @@ bool LoweringContext::compute_product(NodeId id, bool by_model) {
     return false;
   const auto [left, right] = factors_of(call);
   if (!can_be_kernel(left, right)) return false;
-  if (products_.empty() || products_.back().node != graph_.node(id).name)
-    products_.push_back(describe_product(id, left, right));
-  ProductNote& note = products_.back();
-  const auto chosen = options_.product_choices.find(note.key);
-  const bool is_decided =
-      chosen != options_.product_choices.end() || options_.matrix_products == ProductKernels::kOn;
-  note.is_kernel = chosen != options_.product_choices.end() ? chosen->second
-                   : is_decided                             ? true
-                                : by_model && pays_as_kernel({id, 0}, left, right);
-  if (note.is_kernel) set_product(call, left, right, true);
-  return note.is_kernel;
+  if (options_.matrix_products == ProductKernels::kAuto) {
+    if (candidates_.empty() || candidates_.back().node != graph_.node(id).name)
+      candidates_.push_back(describe_product(id, left, right));
+    if (!choose(candidates_.back(), by_model && pays_as_kernel({id, 0}, left, right))) return false;
+  }
+  set_product(call, left, right, true);
+  return true;
+}
+
+bool LoweringContext::choose(KernelCandidate& candidate, bool by_model) const {
+  const auto chosen = options_.kernel_choices.find(candidate.key);
+  candidate.is_kernel = chosen == options_.kernel_choices.end() ? by_model : chosen->second;
+  return candidate.is_kernel;
 }
 
 }  // namespace litz

@@ -372,6 +372,27 @@ def attention():
 
 
 @check
+def attention_by_measuring():
+    """As a kernel and as the library's call, with and without a bias."""
+    if DIALECT != "triton":
+        return
+    q, k, v = (randn(2, 8, 512, 64, dtype=torch.float16) for _ in range(3))
+    bias = randn(8, 512, 512, dtype=torch.float16)
+
+    def two(q, k, v, bias):
+        x = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return F.scaled_dot_product_attention(x, k, v, attn_mask=bias) * 2
+
+    with torch.no_grad():
+        expect_equal(compile(two, autotune=True)(q, k, v, bias), two(q, k, v, bias), rtol=1e-2, atol=1e-2)
+    measured = litz.report().graphs[-1].measured
+    assert len([row for row in measured if "attention" in row.what]) == 2, str(litz.report())
+    for row in measured:
+        assert row.is_kernel == (row.kernel_seconds < row.library_seconds) or row.kernel_seconds > 0.95 * row.library_seconds, str(row)
+    print("    " + "; ".join(map(str, measured)))
+
+
+@check
 def spelt_out_attention_of_inputs_that_begin_anywhere():
     """Products read inputs at any address, the library's kernels for attention do not."""
     half = torch.float16

@@ -1,4 +1,4 @@
-#include "driver/choose_products.h"
+#include "driver/choose_kernels.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,13 +15,13 @@
 namespace litz {
 namespace {
 
-constexpr size_t kMostProducts = 12;   // that are measured
-constexpr double kLeastShare = 0.01;   // of all products' arithmetic that one has
-constexpr double kNotableGain = 0.97;  // of the library's time: more than noise
+constexpr size_t kMostCandidates = 12;  // that are measured
+constexpr double kLeastShare = 0.01;    // of all candidates' arithmetic that one has
+constexpr double kNotableGain = 0.97;   // of the library's time: more than noise
 
 // One plan, and its steps by what tells apart those that take different time.
 struct Side {
-  PlannedProducts planned;
+  PlannedCandidates planned;
   TritonProgram program;
   struct Step {
     size_t count = 0;
@@ -89,20 +89,20 @@ TritonProgram part_of(const TritonProgram& program, const std::vector<size_t>& k
 
 class Chooser {
  public:
-  Chooser(const ProductTools& products, const TuningTools& tools, const TritonDevice& device)
-      : products_(products), tools_(tools), device_(device) {}
+  Chooser(const ChoosingTools& choosing, const TuningTools& tools, const TritonDevice& device)
+      : choosing_(choosing), tools_(tools), device_(device) {}
 
-  Result<ChosenProducts> run() {
+  Result<ChosenKernels> run() {
     std::optional<Side> base = side_of({});
-    if (!base || base->planned.products.empty()) {
+    if (!base || base->planned.candidates.empty()) {
       chosen_.is_finished = true;
       return std::move(chosen_);
     }
     Result<std::unique_ptr<KernelTimer>> timer = KernelTimer::open(tools_.driver, tools_.device);
     if (!timer) return Unsupported{timer.reason()};
     timer_ = std::move(*timer);
-    for (const auto& [product, count] : worth_measuring(base->planned.products))
-      measure(*base, product, count);
+    for (const auto& [candidate, count] : worth_measuring(base->planned.candidates))
+      measure(*base, candidate, count);
     chosen_.is_finished = has_time();
     return std::move(chosen_);
   }
@@ -110,9 +110,9 @@ class Chooser {
  private:
   bool has_time() const { return chosen_.seconds < tools_.seconds; }
 
-  std::optional<Side> side_of(const ProductChoices& choices) {
+  std::optional<Side> side_of(const KernelChoices& choices) {
     Side side;
-    side.planned = products_.plan(choices);
+    side.planned = choosing_.plan(choices);
     Result<TritonProgram> program = print_triton_program(side.planned.plan, device_);
     if (!program) return std::nullopt;
     side.program = std::move(*program);
@@ -120,18 +120,18 @@ class Chooser {
     return side;
   }
 
-  // One product of each key, with the most arithmetic first, and how many there are.
-  static std::vector<std::pair<ProductNote, size_t>> worth_measuring(
-      const std::vector<ProductNote>& products) {
-    std::vector<std::pair<ProductNote, size_t>> found;
+  // One candidate of each key, with the most arithmetic first, and how many there are.
+  static std::vector<std::pair<KernelCandidate, size_t>> worth_measuring(
+      const std::vector<KernelCandidate>& candidates) {
+    std::vector<std::pair<KernelCandidate, size_t>> found;
     double total = 0;
-    for (const ProductNote& product : products) {
-      total += product.operations;
+    for (const KernelCandidate& candidate : candidates) {
+      total += candidate.operations;
       const auto same = std::find_if(found.begin(), found.end(), [&](const auto& other) {
-        return other.first.key == product.key;
+        return other.first.key == candidate.key;
       });
       if (same == found.end()) {
-        found.emplace_back(product, 1);
+        found.emplace_back(candidate, 1);
       } else {
         ++same->second;
       }
@@ -142,29 +142,29 @@ class Chooser {
     std::stable_sort(found.begin(), found.end(),
                      [&](const auto& a, const auto& b) { return share(a) > share(b); });
     std::erase_if(found, [&](const auto& p) { return share(p) < kLeastShare; });
-    if (found.size() > kMostProducts) found.resize(kMostProducts);
+    if (found.size() > kMostCandidates) found.resize(kMostCandidates);
     return found;
   }
 
-  void measure(const Side& base, const ProductNote& product, size_t count) {
-    const std::optional<Side> other = side_of({{product.key, !product.is_kernel}});
+  void measure(const Side& base, const KernelCandidate& candidate, size_t count) {
+    const std::optional<Side> other = side_of({{candidate.key, !candidate.is_kernel}});
     if (!other) return;
     const std::optional<double> as_is = seconds_without(base, *other);
     const std::optional<double> changed = seconds_without(*other, base);
     if (!as_is || !changed) {
-      chosen_.log += product.key + ": cannot be measured\n";
+      chosen_.log += candidate.key + ": cannot be measured\n";
       return;
     }
-    const double kernel = product.is_kernel ? *as_is : *changed;
-    const double library = product.is_kernel ? *changed : *as_is;
+    const double kernel = candidate.is_kernel ? *as_is : *changed;
+    const double library = candidate.is_kernel ? *changed : *as_is;
     // What it is without measuring changes for no less than a notable gain, and for the library
     // where there is none.
-    const bool is_kernel = product.is_kernel ? kernel < library : kernel < library * kNotableGain;
-    chosen_.choices[product.key] = is_kernel;
-    chosen_.measured.push_back({product.key, count, is_kernel, kernel, library});
+    const bool is_kernel = candidate.is_kernel ? kernel < library : kernel < library * kNotableGain;
+    chosen_.choices[candidate.key] = is_kernel;
+    chosen_.measured.push_back({candidate.key, count, is_kernel, kernel, library});
     chosen_.log +=
-        fmt::format("{} ({} times): kernel {:.2f} us, library {:.2f} us: {}\n", product.key, count,
-                    kernel * 1e6, library * 1e6, is_kernel ? "kernel" : "library");
+        fmt::format("{} ({} times): kernel {:.2f} us, library {:.2f} us: {}\n", candidate.key,
+                    count, kernel * 1e6, library * 1e6, is_kernel ? "kernel" : "library");
   }
 
   // Of what `side` has more than `other`.
@@ -206,28 +206,29 @@ class Chooser {
   std::optional<double> library_seconds(const std::string& call) {
     const auto known = library_.find(call);
     if (known != library_.end()) return known->second;
-    const std::optional<double> seconds = timed([&] { return products_.time_library(call); });
+    const std::optional<double> seconds = timed([&] { return choosing_.time_library(call); });
     library_.emplace(call, seconds);
     return seconds;
   }
 
-  // Of kernels so many times each; of products the fastest tile's.
+  // Of kernels so many times each; of products and attention the fastest tile's.
   std::optional<double> kernel_seconds(const Side& side,
                                        const std::vector<std::pair<KernelId, size_t>>& kernels) {
     if (kernels.empty()) return 0;
     std::vector<size_t> numbers;
-    std::vector<size_t> products;
+    std::vector<size_t> varied;
     for (const auto& [id, count] : kernels) {
       const size_t number = side.program.calls[id.value].kernel;
       numbers.push_back(number);
       const std::vector<KernelId>& runs = side.program.kernels[number].runs;
-      if (runs.size() == 1 && side.planned.plan.kernels[runs[0]].is_product)
-        products.push_back(number);
+      if (runs.size() != 1) continue;
+      const Kernel& kernel = side.planned.plan.kernels[runs[0]];
+      if (kernel.is_product || kernel.attention) varied.push_back(number);
     }
     const TritonProgram own = part_of(side.program, numbers);
-    TritonVariants variants = print_triton_variants(side.planned.plan, side.program, products);
-    const Result<std::vector<TritonImage>> own_images = products_.compile(own);
-    const Result<std::vector<TritonImage>> other_images = products_.compile(variants.program);
+    TritonVariants variants = print_triton_variants(side.planned.plan, side.program, varied);
+    const Result<std::vector<TritonImage>> own_images = choosing_.compile(own);
+    const Result<std::vector<TritonImage>> other_images = choosing_.compile(variants.program);
     if (!own_images || !other_images) return std::nullopt;
     LoadedProgram loaded(device_program(own, *own_images), tools_.arch);
     LoadedProgram others(device_program(variants.program, *other_images), tools_.arch);
@@ -259,19 +260,19 @@ class Chooser {
     return timed([&] { return timer_->seconds(program.module(), *run); });
   }
 
-  const ProductTools& products_;
+  const ChoosingTools& choosing_;
   const TuningTools& tools_;
   const TritonDevice device_;
   std::unique_ptr<KernelTimer> timer_;
   std::map<std::string, std::optional<double>> library_;  // seconds by call
-  ChosenProducts chosen_;
+  ChosenKernels chosen_;
 };
 
 }  // namespace
 
-Result<ChosenProducts> choose_products(const ProductTools& products, const TuningTools& tools,
-                                       const TritonDevice& device) {
-  return Chooser(products, tools, device).run();
+Result<ChosenKernels> choose_kernels(const ChoosingTools& choosing, const TuningTools& tools,
+                                     const TritonDevice& device) {
+  return Chooser(choosing, tools, device).run();
 }
 
 }  // namespace litz

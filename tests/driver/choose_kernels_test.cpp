@@ -1,5 +1,5 @@
 // On the fake CUDA driver a kernel takes a microsecond for each of its programs.
-#include "driver/choose_products.h"
+#include "driver/choose_kernels.h"
 
 #include "driver/stage_options.h"
 #include "fake_cuda_test.h"
@@ -27,7 +27,16 @@ const char* const kProductAndSum = R"(graph(%x: f16[4096, 256] device(cuda:0),
   return (%b)
 })";
 
-class ChooseProductsTest : public FakeCudaTest {
+// The library has a good kernel for one, and for the other it wants the bias in memory.
+const char* const kAttention = R"(graph(%q: f16[2, 4, 256, 64] device(cuda:0),
+    %k: f16[2, 4, 256, 64] device(cuda:0), %v: f16[2, 4, 256, 64] device(cuda:0),
+    %m: f16[256, 256] device(cuda:0)) {
+  %a: f16[2, 4, 256, 64] device(cuda:0) = aten::scaled_dot_product_attention(%q, %k, %v)
+  %b: f16[2, 4, 256, 64] device(cuda:0) = aten::scaled_dot_product_attention(%q, %k, %a, %m)
+  return (%b)
+})";
+
+class ChooseKernelsTest : public FakeCudaTest {
  protected:
   void SetUp() override {
     FakeCudaTest::SetUp();
@@ -41,32 +50,32 @@ class ChooseProductsTest : public FakeCudaTest {
   }
 
   // Where a call of the library takes so many microseconds.
-  ChosenProducts choose(const std::string& graph, double microseconds) {
+  ChosenKernels choose(const std::string& graph, double microseconds) {
     const Graph parsed = parse_graph(graph);
-    ProductTools products;
-    products.plan = [&](const ProductChoices& choices) {
+    ChoosingTools choosing;
+    choosing.plan = [&](const KernelChoices& choices) {
       LoweringOptions lowering = lowering_options({}, KernelDialect::kTriton, device_);
-      lowering.product_choices = choices;
+      lowering.kernel_choices = choices;
       LoweringResult lowered = lower_graph(parsed, lowering);
-      return PlannedProducts{
+      return PlannedCandidates{
           schedule_program(std::make_shared<const Program>(std::move(lowered.program)),
                            schedule_options({}, KernelDialect::kTriton, device_)),
-          std::move(lowered.products)};
+          std::move(lowered.candidates)};
     };
-    products.time_library = [&](const std::string& call) -> Result<double> {
+    choosing.time_library = [&](const std::string& call) -> Result<double> {
       calls_.push_back(call);
       if (microseconds < 0) return Unsupported{"the library has no such op"};
       return microseconds * 1e-6;
     };
-    products.compile = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
+    choosing.compile = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
       std::vector<TritonImage> images;
       for (const TritonProgram::Function& f : program.functions)
         images.push_back({"image of " + f.name, 0, f.warps * 32, 2});
       return images;
     };
-    Result<ChosenProducts> chosen = choose_products(products, tools_, TritonDevice{132});
+    Result<ChosenKernels> chosen = choose_kernels(choosing, tools_, TritonDevice{132});
     fault_ = chosen ? "" : chosen.reason();
-    return chosen ? *chosen : ChosenProducts();
+    return chosen ? *chosen : ChosenKernels();
   }
 
   DeviceTarget device_;
@@ -75,8 +84,8 @@ class ChooseProductsTest : public FakeCudaTest {
   std::string fault_;
 };
 
-TEST_F(ChooseProductsTest, WhatIsFasterIsTaken) {
-  const ChosenProducts slow_library = choose(kThreeProducts, 1000);
+TEST_F(ChooseKernelsTest, WhatIsFasterIsTaken) {
+  const ChosenKernels slow_library = choose(kThreeProducts, 1000);
   EXPECT_EQ(fault_, "");
   EXPECT_TRUE(slow_library.is_finished);
   ASSERT_EQ(slow_library.measured.size(), 2u) << slow_library.log;
@@ -91,35 +100,50 @@ TEST_F(ChooseProductsTest, WhatIsFasterIsTaken) {
                        R"({"dtype":"f16","sizes":[4096,256],"strides":[256,1]},)"
                        R"({"dtype":"f16","sizes":[256,1024],"strides":[1024,1]}]})");
 
-  const ChosenProducts fast_library = choose(kThreeProducts, 50);
+  const ChosenKernels fast_library = choose(kThreeProducts, 50);
   ASSERT_EQ(fast_library.choices.size(), 2u) << fast_library.log;
   for (const auto& [key, is_kernel] : fast_library.choices) EXPECT_FALSE(is_kernel) << key;
 }
 
-TEST_F(ChooseProductsTest, TiesGoToTheLibrary) {
+TEST_F(ChooseKernelsTest, TiesGoToTheLibrary) {
   // The third one's kernel has 64 programs.
-  const ChosenProducts chosen = choose(kThreeProducts, 65);
+  const ChosenKernels chosen = choose(kThreeProducts, 65);
   ASSERT_EQ(chosen.choices.size(), 2u) << chosen.log;
   for (const auto& [key, is_kernel] : chosen.choices) EXPECT_FALSE(is_kernel) << key;
 }
 
-TEST_F(ChooseProductsTest, WhatReadsAProductCounts) {
-  const ChosenProducts chosen = choose(kProductAndSum, 0);
+TEST_F(ChooseKernelsTest, WhatReadsAProductCounts) {
+  const ChosenKernels chosen = choose(kProductAndSum, 0);
   ASSERT_EQ(chosen.measured.size(), 1u) << chosen.log;
   EXPECT_TRUE(chosen.measured[0].is_kernel);
   EXPECT_GT(chosen.measured[0].library_seconds, 1e-3);
   EXPECT_NE(chosen.measured[0].key.find("aten::add.Tensor"), std::string::npos);
 }
 
-TEST_F(ChooseProductsTest, WhatCannotBeMeasuredStays) {
-  const ChosenProducts chosen = choose(kThreeProducts, -1);
+TEST_F(ChooseKernelsTest, AttentionIsMeasuredToo) {
+  for (const bool is_kernel : {false, true}) {
+    const ChosenKernels chosen = choose(kAttention, is_kernel ? 1000 : 1);
+    EXPECT_EQ(fault_, "");
+    ASSERT_EQ(chosen.measured.size(), 2u) << chosen.log;
+    for (const MeasuredCandidate& measured : chosen.measured) {
+      EXPECT_EQ(measured.is_kernel, is_kernel) << chosen.log;
+      EXPECT_EQ(measured.key.find("aten::scaled_dot_product_attention f16 2x4x256x64"), 0u)
+          << measured.key;
+    }
+    EXPECT_NE(chosen.measured[0].key, chosen.measured[1].key);
+  }
+  EXPECT_NE(calls_.at(0).find(R"("op":"aten::scaled_dot_product_attention")"), std::string::npos);
+}
+
+TEST_F(ChooseKernelsTest, WhatCannotBeMeasuredStays) {
+  const ChosenKernels chosen = choose(kThreeProducts, -1);
   EXPECT_EQ(fault_, "");
   EXPECT_TRUE(chosen.choices.empty());
   EXPECT_NE(chosen.log.find("the library has no such op"), std::string::npos) << chosen.log;
   EXPECT_NE(chosen.log.find("cannot be measured"), std::string::npos) << chosen.log;
 
   tools_.seconds = 0;
-  const ChosenProducts stopped = choose(kThreeProducts, 1000);
+  const ChosenKernels stopped = choose(kThreeProducts, 1000);
   EXPECT_TRUE(stopped.choices.empty());
   EXPECT_FALSE(stopped.is_finished);
 
@@ -128,13 +152,13 @@ TEST_F(ChooseProductsTest, WhatCannotBeMeasuredStays) {
   EXPECT_NE(fault_.find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << fault_;
 }
 
-TEST_F(ChooseProductsTest, GraphsWithoutProductsNeedNoDevice) {
+TEST_F(ChooseKernelsTest, GraphsWithoutCandidatesNeedNoDevice) {
   tools_.driver = nullptr;
-  const ChosenProducts chosen = choose(R"(graph(%x: f32[64] device(cuda:0)) {
+  const ChosenKernels chosen = choose(R"(graph(%x: f32[64] device(cuda:0)) {
   %y: f32[64] device(cuda:0) = aten::relu(%x)
   return (%y)
 })",
-                                       1);
+                                      1);
   EXPECT_TRUE(chosen.is_finished);
   EXPECT_TRUE(chosen.choices.empty());
 }
