@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import statistics
+import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,10 +14,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from litz.library_ops import describe_op
 
-_DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
+_DTYPES = {
+    "bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64,
+    "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64,
+}
 _LEAST_FLUSHED = 64 << 20  # bytes, and twice what the cache holds
 _SAMPLE_SECONDS = 0.005
 _LEAST_SAMPLES, _MOST_SAMPLES = 5, 21
+_HOST_MARGIN, _MOST_FLUSHES = 3, 50
 
 
 def seconds(call: str, device: str) -> float:
@@ -42,17 +48,35 @@ def _argument(value: Any, device: str) -> Any:
 def _time(op: Any, arguments: list[Any], device: str) -> float:
     cache = torch.cuda.get_device_properties(device).L2_cache_size
     flushed = torch.empty(max(_LEAST_FLUSHED, 2 * cache), dtype=torch.uint8, device=device)
+    op(*arguments)
+    flushes = _flushes_during(op, arguments, flushed)
 
     def once() -> float:
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        flushed.zero_()  # Takes longer than the host needs to queue the rest.
-        start.record()
-        result: Tensor = op(*arguments)
-        end.record()
-        end.synchronize()
-        del result
-        return start.elapsed_time(end) / 1e3
+        for _ in range(flushes):
+            flushed.zero_()
+        return _between_events(lambda: op(*arguments))
 
-    once()
     count = int(_SAMPLE_SECONDS / max(once(), 1e-7))
     return statistics.median(once() for _ in range(min(max(count, _LEAST_SAMPLES), _MOST_SAMPLES)))
+
+
+def _flushes_during(op: Any, arguments: list[Any], flushed: Tensor) -> int:
+    """How many keep the device busy for longer than the host needs to queue a call."""
+    torch.cuda.current_stream().synchronize()
+    begin = time.perf_counter()
+    op(*arguments)
+    host = time.perf_counter() - begin
+    flushed.zero_()
+    flush = _between_events(flushed.zero_)
+    return min(1 + int(_HOST_MARGIN * host / max(flush, 1e-6)), _MOST_FLUSHES)
+
+
+def _between_events(act: Callable[[], Any]) -> float:
+    """Seconds of what is queued on the current stream, which is waited for."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    result = act()
+    end.record()
+    end.synchronize()
+    del result
+    return start.elapsed_time(end) / 1e3
