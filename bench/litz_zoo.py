@@ -2,7 +2,7 @@
 
 `MODELS[name].make(small=False)` gives `(module, inputs)`, the module in eval mode and returning tensors only.
 `small=True` gives the same architecture cut down for tests. A case with a `loss` can take a training step.
-Vision models are written out here; the transformers come from the `transformers` package.
+Vision models are in `litz_zoo_vision`; the transformers come from the `transformers` package.
 """
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from litz_zoo_vision import (
+    BasicBlock, Bottleneck, ResNet, convnext, densenet, efficientnet, mixer, mobilenet, resnet, swin, unet, use_plausible_statistics, vit,
+)
+
+__all__ = ["BasicBlock", "Bottleneck", "ResNet", "use_plausible_statistics"]
 
 
 @dataclass(frozen=True)
@@ -99,192 +105,7 @@ def dlrm(small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
     return module, (torch.randn(batch, dense), torch.randint(rows, (batch, tables, bag)))
 
 
-# --- convolutional networks ------------------------------------------------------------------------------------------
-
-
-def conv_bn(inp: int, out: int, kernel: int, stride: int = 1, groups: int = 1, act: nn.Module | None = None,
-            eps: float = 1e-5, momentum: float = 0.1) -> nn.Sequential:
-    parts: list[nn.Module] = [
-        nn.Conv2d(inp, out, kernel, stride, (kernel - 1) // 2, groups=groups, bias=False),
-        nn.BatchNorm2d(out, eps=eps, momentum=momentum),
-    ]
-    return nn.Sequential(*parts, *([act] if act else []))
-
-
-class BasicBlock(nn.Module):
-    expansion = 1
-
-    def __init__(self, inp: int, planes: int, stride: int):
-        super().__init__()
-        self.body = nn.Sequential(conv_bn(inp, planes, 3, stride, act=nn.ReLU(inplace=True)), conv_bn(planes, planes, 3))
-        self.skip = nn.Identity() if stride == 1 and inp == planes else conv_bn(inp, planes, 1, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(self.body(x) + self.skip(x), inplace=True)
-
-
-class Bottleneck(nn.Module):
-    expansion = 4
-
-    def __init__(self, inp: int, planes: int, stride: int):
-        super().__init__()
-        out = planes * self.expansion
-        self.body = nn.Sequential(
-            conv_bn(inp, planes, 1, act=nn.ReLU(inplace=True)),
-            conv_bn(planes, planes, 3, stride, act=nn.ReLU(inplace=True)),
-            conv_bn(planes, out, 1),
-        )
-        self.skip = nn.Identity() if stride == 1 and inp == out else conv_bn(inp, out, 1, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(self.body(x) + self.skip(x), inplace=True)
-
-
-class ResNet(nn.Module):
-    """He et al. 2015, in the v1.5 form (the stride of a bottleneck sits in its 3x3 convolution)."""
-
-    def __init__(self, block: type, depths: tuple[int, ...], width: int = 64, classes: int = 1000):
-        super().__init__()
-        self.stem = nn.Sequential(conv_bn(3, width, 7, 2, act=nn.ReLU(inplace=True)), nn.MaxPool2d(3, 2, 1))
-        inp, stages = width, []
-        for stage, depth in enumerate(depths):
-            planes = width * 2**stage
-            for index in range(depth):
-                stages.append(block(inp, planes, 2 if stage > 0 and index == 0 else 1))
-                inp = planes * block.expansion
-        self.stages = nn.Sequential(*stages)
-        self.head = nn.Linear(inp, classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(torch.flatten(F.adaptive_avg_pool2d(self.stages(self.stem(x)), 1), 1))
-
-
-def use_plausible_statistics(module: nn.Module) -> None:
-    """Give batch norms running statistics that are not the identity, as a trained model has."""
-    for layer in module.modules():
-        if isinstance(layer, nn.BatchNorm2d):
-            nn.init.normal_(layer.running_mean, 0.0, 0.1)
-            nn.init.uniform_(layer.running_var, 0.8, 1.2)
-
-
-def resnet(block: type, depths: tuple[int, ...]) -> Callable[[bool], tuple[nn.Module, tuple[Tensor, ...]]]:
-    def build(small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        module = ResNet(block, (1, 1), 8, 10) if small else ResNet(block, depths)
-        use_plausible_statistics(module)
-        return module, (torch.randn(2, 3, 33, 33) if small else torch.randn(4, 3, 224, 224),)
-
-    return build
-
-
-class SqueezeExcite(nn.Module):
-    def __init__(self, channels: int, squeezed: int):
-        super().__init__()
-        self.reduce = nn.Conv2d(channels, squeezed, 1)
-        self.expand = nn.Conv2d(squeezed, channels, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * F.hardsigmoid(self.expand(F.relu(self.reduce(F.adaptive_avg_pool2d(x, 1)))))
-
-
-def divisible(value: float) -> int:
-    rounded = max(8, int(value + 4) // 8 * 8)
-    return rounded + 8 if rounded < 0.9 * value else rounded
-
-
-class InvertedResidual(nn.Module):
-    def __init__(self, inp: int, kernel: int, wide: int, out: int, excite: bool, act: type, stride: int):
-        super().__init__()
-
-        def bn(*args: int, **more: Any) -> nn.Sequential:
-            return conv_bn(*args, eps=1e-3, momentum=0.01, **more)
-
-        parts: list[nn.Module] = [bn(inp, wide, 1, act=act())] if wide != inp else []
-        parts.append(bn(wide, wide, kernel, stride, wide, act=act()))
-        if excite:
-            parts.append(SqueezeExcite(wide, divisible(wide / 4)))
-        parts.append(bn(wide, out, 1))
-        self.body = nn.Sequential(*parts)
-        self.residual = stride == 1 and inp == out
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.body(x) if self.residual else self.body(x)
-
-
-# kernel, expanded channels, output channels, squeeze-excite, activation, stride: MobileNetV3-large, table 1 of the paper
-MOBILENET_V3_LARGE = [
-    (3, 16, 16, False, nn.ReLU, 1), (3, 64, 24, False, nn.ReLU, 2), (3, 72, 24, False, nn.ReLU, 1),
-    (5, 72, 40, True, nn.ReLU, 2), (5, 120, 40, True, nn.ReLU, 1), (5, 120, 40, True, nn.ReLU, 1),
-    (3, 240, 80, False, nn.Hardswish, 2), (3, 200, 80, False, nn.Hardswish, 1), (3, 184, 80, False, nn.Hardswish, 1),
-    (3, 184, 80, False, nn.Hardswish, 1), (3, 480, 112, True, nn.Hardswish, 1), (3, 672, 112, True, nn.Hardswish, 1),
-    (5, 672, 160, True, nn.Hardswish, 2), (5, 960, 160, True, nn.Hardswish, 1), (5, 960, 160, True, nn.Hardswish, 1),
-]
-
-
-class MobileNetV3(nn.Module):
-    def __init__(self, settings: list[tuple], last: int, classes: int):
-        super().__init__()
-        inp = 16
-        parts: list[nn.Module] = [conv_bn(3, inp, 3, 2, act=nn.Hardswish(), eps=1e-3, momentum=0.01)]
-        for kernel, wide, out, excite, act, stride in settings:
-            parts.append(InvertedResidual(inp, kernel, wide, out, excite, act, stride))
-            inp = out
-        parts.append(conv_bn(inp, 6 * inp, 1, act=nn.Hardswish(), eps=1e-3, momentum=0.01))
-        self.features = nn.Sequential(*parts)
-        self.head = nn.Sequential(nn.Linear(6 * inp, last), nn.Hardswish(), nn.Dropout(0.2), nn.Linear(last, classes))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(torch.flatten(F.adaptive_avg_pool2d(self.features(x), 1), 1))
-
-
-def mobilenet(small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
-    if small:
-        module, x = MobileNetV3(MOBILENET_V3_LARGE[:4], 32, 10), torch.randn(2, 3, 33, 33)
-    else:
-        module, x = MobileNetV3(MOBILENET_V3_LARGE, 1280, 1000), torch.randn(4, 3, 224, 224)
-    use_plausible_statistics(module)
-    return module, (x,)
-
-
 # --- transformers ----------------------------------------------------------------------------------------------------
-
-
-class ViTBlock(nn.Module):
-    def __init__(self, dim: int, heads: int):
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(dim, eps=1e-6), nn.LayerNorm(dim, eps=1e-6)
-        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
-        self.mlp = nn.Sequential(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim))
-
-    def forward(self, x: Tensor) -> Tensor:
-        b, n, d = x.shape
-        q, k, v = self.qkv(self.norm1(x)).reshape(b, n, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
-        x = x + self.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, n, d))
-        return x + self.mlp(self.norm2(x))
-
-
-class ViT(nn.Module):
-    """Dosovitskiy et al. 2020: patches, a class token, learned positions, pre-norm blocks."""
-
-    def __init__(self, image: int, patch: int, dim: int, depth: int, heads: int, classes: int):
-        super().__init__()
-        self.patches = nn.Conv2d(3, dim, patch, patch)
-        self.token = nn.Parameter(torch.randn(1, 1, dim) * 0.02)
-        self.positions = nn.Parameter(torch.randn(1, (image // patch) ** 2 + 1, dim) * 0.02)
-        self.blocks = nn.Sequential(*(ViTBlock(dim, heads) for _ in range(depth)))
-        self.norm = nn.LayerNorm(dim, eps=1e-6)
-        self.head = nn.Linear(dim, classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.patches(x).flatten(2).transpose(1, 2)
-        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], dim=1) + self.positions
-        return self.head(self.norm(self.blocks(x))[:, 0])
-
-
-def vit(small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
-    if small:
-        return ViT(16, 4, 24, 2, 3, 10), (torch.randn(2, 3, 16, 16),)
-    return ViT(224, 16, 384, 12, 6, 1000), (torch.randn(4, 3, 224, 224),)
 
 
 class FirstOutput(nn.Module):
@@ -298,14 +119,17 @@ class FirstOutput(nn.Module):
         return self.model(input_ids=ids, attention_mask=mask, return_dict=False, **self.more)[0]
 
 
-def bert(small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
-    from transformers import BertConfig, BertModel
+def bert(layers: int, batch: int, length: int) -> Callable[[bool], tuple[nn.Module, tuple[Tensor, ...]]]:
+    def build(small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
+        from transformers import BertConfig, BertModel
 
-    size = dict(vocab_size=99, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=48) if small \
-        else dict(hidden_size=768, num_hidden_layers=4, num_attention_heads=12, intermediate_size=3072)
-    config = BertConfig(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **size)
-    shape = (2, 9) if small else (4, 128)
-    return FirstOutput(BertModel(config)), (torch.randint(config.vocab_size, shape), padding_mask(shape))
+        size = dict(vocab_size=99, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=48) if small \
+            else dict(hidden_size=768, num_hidden_layers=layers, num_attention_heads=12, intermediate_size=3072)
+        config = BertConfig(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **size)
+        shape = (2, 9) if small else (batch, length)
+        return FirstOutput(BertModel(config)), (torch.randint(config.vocab_size, shape), padding_mask(shape))
+
+    return build
 
 
 def padding_mask(shape: tuple[int, int]) -> Tensor:
@@ -348,6 +172,29 @@ def t5_encoder(small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
     return FirstOutput(T5EncoderModel(config)), (torch.randint(config.vocab_size, shape), padding_mask(shape))
 
 
+class WhisperEncoderOutput(nn.Module):
+    """Whisper's encoder, from log-mel frames to features."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.encoder = model.encoder
+
+    def forward(self, frames: Tensor) -> Tensor:
+        return self.encoder(frames).last_hidden_state
+
+
+def whisper_encoder(small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    from transformers import WhisperConfig, WhisperModel
+
+    size = dict(vocab_size=99, d_model=24, encoder_layers=2, encoder_attention_heads=3, encoder_ffn_dim=48, decoder_layers=1,
+                decoder_attention_heads=3, decoder_ffn_dim=48, num_mel_bins=8, max_source_positions=15, pad_token_id=0,
+                bos_token_id=1, eos_token_id=2, decoder_start_token_id=1) if small \
+        else dict(d_model=384, encoder_layers=4, encoder_attention_heads=6, encoder_ffn_dim=1536, decoder_layers=1,
+                  decoder_attention_heads=6, decoder_ffn_dim=1536)
+    config = WhisperConfig(**size)
+    return WhisperEncoderOutput(WhisperModel(config)), (torch.randn(1, config.num_mel_bins, 2 * config.max_source_positions),)
+
+
 # --- losses ----------------------------------------------------------------------------------------------------------
 
 
@@ -376,13 +223,22 @@ MODELS: dict[str, ModelCase] = {
         ModelCase("resnet18", resnet(BasicBlock, (2, 2, 2, 2)), first_classes),
         ModelCase("resnet50", resnet(Bottleneck, (3, 4, 6, 3))),
         ModelCase("mobilenet_v3", mobilenet),
-        ModelCase("bert", bert, token_classes),
+        ModelCase("bert", bert(4, 4, 128), token_classes),
         ModelCase("gpt2", gpt2, next_token),
         ModelCase("llama", llama),
-        ModelCase("vit_small", vit),
+        ModelCase("vit_small", vit(384, 6, 4)),
         ModelCase("t5_encoder", t5_encoder),
         ModelCase("lstm", lstm),
         ModelCase("dlrm", dlrm),
+        ModelCase("efficientnet_b0", efficientnet),
+        ModelCase("convnext_tiny", convnext),
+        ModelCase("densenet121", densenet),
+        ModelCase("vit_base", vit(768, 12, 1)),
+        ModelCase("swin_tiny", swin),
+        ModelCase("bert_base", bert(12, 1, 128)),
+        ModelCase("whisper_tiny_encoder", whisper_encoder),
+        ModelCase("unet", unet),
+        ModelCase("mlp_mixer", mixer),
     ]
 }
 

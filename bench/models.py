@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Models: speed, error and coverage of every backend, beside eager, in one interleaved run.
 
-Errors are norm(result - reference) / norm(reference) against eager PyTorch in float64; "error eager" is float32 eager's
-own. A compiled model passes when its error is at most twice eager's own plus 1e-7. Training compares loss and gradients
+Errors are norm(result - reference) / norm(reference) against eager PyTorch in float64; "error eager" is eager's own in the
+dtype that is measured. A compiled model passes when its error is at most twice eager's own plus 1e-7. Training compares loss and gradients
 of one step (forward and backward). There a sign that differs in the last digit opens or closes a ReLU, and one such
 element moves a gradient by more than all rounding: so a step is judged by the median over --seeds sets of weights.
 Graphs, kernels and fallbacks are what the backend reports of itself. The caches on disk are empty at the start.
@@ -31,17 +31,21 @@ from litz_bench_util import (
 )
 
 
-def on_device(inputs: tuple[torch.Tensor, ...], device: str) -> tuple[torch.Tensor, ...]:
-    return tuple(t.to(device) for t in inputs)
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
+def prepared(inputs: tuple[torch.Tensor, ...], options: argparse.Namespace) -> tuple[torch.Tensor, ...]:
+    dtype = DTYPES[options.dtype]
+    return tuple(t.to(options.device, dtype if t.is_floating_point() else t.dtype) for t in inputs)
 
 
 class Contender:
     """A model of the zoo under one backend, with weights of its own."""
 
     def __init__(self, case: litz_zoo.ModelCase, backend: str, options: argparse.Namespace, train: bool):
-        self.case, self.small, self.train, self.device = case, options.small, train, options.device
-        module, inputs = case.make(self.small)
-        self.module, self.inputs = module.to(self.device), on_device(inputs, self.device)
+        self.case, self.options, self.train = case, options, train
+        module, inputs = case.make(options.small)
+        self.module, self.inputs = module.to(options.device, DTYPES[options.dtype]), prepared(inputs, options)
         self.module.train(train)
         self.forward = compiled(self.module, backend)
 
@@ -51,14 +55,14 @@ class Contender:
         else:
             with torch.no_grad():
                 result = litz_zoo.flat(self.forward(*self.inputs))
-        if self.device != "cpu":
+        if self.options.device != "cpu":
             torch.cuda.synchronize()
         return result
 
     def take_seed(self, seed: int) -> None:
         """Weights and inputs of another seed, in the same compiled model."""
-        module, inputs = self.case.make(self.small, seed)
-        self.inputs = on_device(inputs, self.device)
+        module, inputs = self.case.make(self.options.small, seed)
+        self.inputs = prepared(inputs, self.options)
         self.module.load_state_dict(module.state_dict())
 
 
@@ -160,7 +164,7 @@ def write_markdown(path: str, modes: dict[bool, list[dict]], options: argparse.N
     with open(path, "w") as out:
         out.write(f"# Models\n\nWritten by `python bench/models.py {arguments}` (torch {torch.__version__}, "
                   f"{machine(options.device)}). Random weights, "
-                  "float32; medians of one interleaved run. Errors are relative to eager PyTorch in float64. Ratios above 1: the "
+                  f"{str(DTYPES[options.dtype]).removeprefix('torch.')}; medians of one interleaved run. Errors are relative to eager PyTorch in float64. Ratios above 1: the "
                   "second backend named is faster.\n")
         for train, rows in modes.items():
             out.write(f"\n## {TITLES[train]}\n\n")
@@ -179,6 +183,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="sets of weights that judge a training step (default 5)")
     parser.add_argument("--small", action="store_true", help="the small variants")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts (default: 1 2)")
+    parser.add_argument("--dtype", choices=DTYPES, default="f32", help="of weights and inputs (default f32)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where the models run (default cpu)")
     parser.add_argument("--rounds", type=int, default=9, help="round-robin rounds (default 9)")
     parser.add_argument("--quick", action="store_true", help="3 rounds")
