@@ -4,9 +4,10 @@
 // or a bias has to be in memory for them, one number for each query and key, and goes to slower
 // ones; in a kernel the mask is computed where it is needed. A forward graph whose backward graph
 // wants what the library's kernel saves, the logarithm of the sum of exponentials, stays with the
-// library, too.
+// library there, too.
 //
-// On a CPU a kernel is as fast as the library, and faster where there is a mask, or few queries.
+// On a CPU a kernel is faster than the library, most of all where there is a mask, or one query;
+// gradients are the library's.
 #include <algorithm>
 #include <cmath>
 
@@ -29,12 +30,14 @@ struct AttentionOp {
   bool aligns_ends = false;  // of queries and keys, where it is causal, so they have one length
 };
 
+constexpr std::string_view kCpuOp = "aten::_scaled_dot_product_flash_attention_for_cpu";
+
 constexpr AttentionOp kAttentionOps[] = {
     {"aten::scaled_dot_product_attention", "attn_mask", false, true, false},
     {"aten::_scaled_dot_product_attention_math", "attn_mask", true, true, false},
     {"aten::_scaled_dot_product_efficient_attention", "attn_bias", true, true, false},
     {"aten::_scaled_dot_product_flash_attention", "", false, false, true},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu", "attn_mask", true, true, false},
+    {kCpuOp, "attn_mask", true, true, false},
     {"aten::_scaled_dot_product_cudnn_attention", "attn_bias", false, false, true},
 };
 
@@ -114,17 +117,22 @@ bool LoweringContext::lower_attention(NodeId id) {
     return false;
   if (!on_cpu && !meta.device.starts_with("cuda")) return false;
   if (!is_half(meta.dtype) && !(on_cpu && meta.dtype == DType::kFloat32)) return false;
-  for (uint32_t output = 1; output < node.outputs.size(); ++output) {
-    if (!users_[{id, output}].empty() || is_output_[{id, output}]) return false;
+  const auto is_used = [&](uint32_t output) {
+    return !users_[{id, output}].empty() || is_output_[{id, output}];
+  };
+  const bool has_logarithms = op->name == kCpuOp && is_used(1);
+  for (uint32_t output = has_logarithms ? 2 : 1; output < node.outputs.size(); ++output) {
+    if (is_used(output)) return false;
   }
   const Argument dropout = call.scalar("dropout_p");
   if (dropout != Argument(0.0) && dropout != Argument(int64_t{0})) return false;
   if (has_argument(node, "dropout_mask") && !call.is_none("dropout_mask")) return false;
   if (!call.is_none("scale") && !real_argument(call, "scale")) return false;
-  return add_attention(call, op->bias, op->aligns_ends);
+  return add_attention(call, op->bias, op->aligns_ends, has_logarithms);
 }
 
-bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool aligns_ends) {
+bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool aligns_ends,
+                                    bool has_logarithms) {
   const TensorValue query = call.tensor("query");
   const TensorValue key = call.tensor("key");
   const TensorValue value = call.tensor("value");
@@ -201,9 +209,21 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
                        ? call.result().strides
                        : contiguous_strides(call.indices(), sizes);
   op.output = program_.add_buffer(std::move(buffer));
+  if (has_logarithms) {
+    const TensorMeta& meta = call.result(1);
+    Buffer logarithms;
+    logarithms.name = fresh_name(call.node().name + "_logsumexp");
+    logarithms.dtype = DType::kFloat32;
+    logarithms.sizes = meta.sizes;
+    logarithms.strides =
+        is_dense(meta) ? meta.strides : contiguous_strides(call.indices(), meta.sizes);
+    op.logsumexp = program_.add_buffer(std::move(logarithms));
+  }
   const BufferId output = op.output;
+  const BufferId logsumexp = op.logsumexp;
   add(std::move(op));
   set_rounded(call, 0, whole(output));
+  if (logsumexp.valid()) call.set(1, whole(logsumexp));
   return true;
 }
 

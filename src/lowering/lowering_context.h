@@ -107,7 +107,7 @@ class LoweringContext {
   // ---- attention.cpp ----
   // Lowers attention that had better be a kernel than the library's call.
   bool lower_attention(NodeId id);
-  bool add_attention(OpCall& call, std::string_view bias, bool aligns_ends);
+  bool add_attention(OpCall& call, std::string_view bias, bool aligns_ends, bool has_logarithms);
   // ---- padded_products.cpp ----
   bool pad_product(NodeId id);
   TensorValue padded(OpCall& call, const TensorValue& value, size_t fast,

@@ -280,14 +280,56 @@ def test_option() -> None:
             assert is_kernel() == kernel
 
 
-def test_dropout_and_gradients_are_the_librarys() -> None:
+def test_dropout_is_the_librarys() -> None:
     args = operands(torch.float32, 1, 2, 32, 32, 16)
     compiled(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.5))(*args)
     assert not is_kernel()
-    leaves = [x.detach().clone().requires_grad_() for x in args]
-    compiled(plain)(*leaves).square().sum().backward()
-    assert any("attention" in call.op for graph in litz.report().graphs for call in graph.library_calls)
-    eager = [x.detach().clone().requires_grad_() for x in args]
-    plain(*eager).square().sum().backward()
-    for actual, expected in zip(leaves, eager, strict=True):
-        torch.testing.assert_close(actual.grad, expected.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients(dtype: torch.dtype, target: str) -> None:
+    """The kernel leaves what PyTorch's gradients are computed from."""
+    def masked_as_a_whole(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Tensor:
+        return masked(q, k, v, m) * 2
+
+    q, k, v = operands(dtype, 2, 3, 40, 70, 32)
+    m = torch.zeros(1, 1, 40, 70).to(dtype).masked_fill(torch.rand(40, 70) < 0.4, -math.inf)
+    m[..., 5, :] = -math.inf
+    grad = torch.randn_like(q)
+
+    def gradients(fn: Callable[..., Tensor], args: list[Tensor]) -> list[Tensor]:
+        leaves = [x.detach().clone().requires_grad_() for x in args[:3]]
+        y = fn(*leaves, *args[3:])
+        y.backward(grad.to(y.dtype))
+        return [y, *(x.grad for x in leaves)]
+
+    for fn, args in ((masked_as_a_whole, [q, k, v, m]), (plain, [q, k, v]), (causal, [q, k, v])):
+        actual = gradients(compiled(fn, target), args)
+        forward, backward = litz.report().graphs
+        assert not any("attention" in call.op for call in forward.library_calls)
+        assert any("attention" in call.op for call in backward.library_calls)
+        for a, e, x in zip(actual, gradients(fn, args), gradients(fn, wide(tuple(args))), strict=True):
+            bound = (e.double() - x).abs().max().item()
+            assert (a.double() - x).abs().max().item() <= 3 * bound + 2e-6
+
+
+def test_logarithms_of_sums() -> None:
+    """As the op gives them: of positions that are masked as a whole they are 0."""
+    op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    for queries in (1, 40):
+        q, k, v = operands(torch.float32, 2, 3, queries, 700, 32)
+        m = torch.randn(1, 1, queries, 700)
+        m[..., queries // 2, :] = -math.inf
+
+        def fn(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> tuple[Tensor, ...]:
+            y, logarithms = op(q, k, v, attn_mask=m)
+            return y, logarithms, logarithms.exp() + y.sum(-1)
+
+        with torch.no_grad():
+            for options in ({}, {"interpret": True}):
+                actual = compiled(fn, **options)(q, k, v, m)
+                assert is_kernel()
+                for a, e in zip(actual, fn(q, k, v, m), strict=True):
+                    assert a.stride() == e.stride() or queries == 1
+                    torch.testing.assert_close(a, e, rtol=1e-5, atol=1e-5)

@@ -503,6 +503,11 @@ class AttentionPrinter {
         text(lanes()) + "));");
     out().line(prelude_.scale_row() + "(" + sums + ", " + text(sums_width()) +
                ", 1.0f / (total == 0.0f ? 1.0f : total));");
+    if (attention_.logsumexp.valid())
+      out().line("((f32*)" + arguments_.pointer(attention_.logsumexp) + ")[" +
+                 body_.index(attention_.logsumexp_offset) + "] = total == 0.0f ? 0.0f : tops[" + row +
+                 " - top] + " + prelude_.function(PreludeFn::kLog, DType::kFloat32, 1) +
+                 "(total);");
     body_.set_accumulator_array(1, sums, feature_loop_, "0");
     out().line("const i64 to = " + text(size_.features) + ";");
     out().line("i64 v = 0;");
