@@ -132,6 +132,7 @@ CppArtifactOptions artifact_options(const Options& options, const CpuTarget& tar
   printing.target.avx512 = target.isa == CpuTarget::Isa::kAvx512;
   printing.target.fma = target.fma;
   printing.target.f16c = target.f16c;
+  printing.target.bf16_pairs = target.avx512_bf16 && target.vector_bytes == 64;
   printing.target.vector_bytes = target.vector_bytes;
   printing.units = translation_units(options);
   printing.description =

@@ -10,49 +10,96 @@ constexpr const char* kFunction = "\nstatic __attribute__((noinline, unused)) vo
 
 }  // namespace
 
-std::string Prelude::product_tile(int64_t rows, int vectors, bool rows_apart) {
+std::string Prelude::product_tile(const PreludeTile& tile) {
+  using Left = PreludeTile::Left;
   const int lanes = native_lanes(4);
-  const std::string own = "product_" + number(rows) + "x" + number(vectors * lanes) +
-                          (rows_apart ? "_rows" : "_factors");
+  const bool by_rows = tile.left != Left::kFactors;
+  const bool copies = tile.left == Left::kFarRows;
+  const std::string own = std::string(tile.pairs ? "pair_product_" : "product_") +
+                          number(tile.rows) + "x" + number(tile.vectors * lanes) +
+                          (copies    ? "_far_rows"
+                           : by_rows ? "_rows"
+                                     : "_factors") +
+                          (tile.join_rows ? "_joined" : "");
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
   const std::string load_vector = load(DType::kFloat32, lanes);
   const std::string store_vector = store(DType::kFloat32, lanes);
   const std::string spread = splat(DType::kFloat32, lanes);
-  const std::string fused = function(PreludeFn::kFma, DType::kFloat32, lanes);
+  const std::string fused =
+      tile.pairs ? add_pairs() : function(PreludeFn::kFma, DType::kFloat32, lanes);
+  const std::string load_pair = tile.pairs && by_rows ? load(DType::kFloat32, 1) : "";
+  const std::string load_joined = tile.join_rows ? load_joined_rows() : "";
   const auto sum = [](int64_t i, int j) { return "c" + number(i) + "_" + number(j); };
   const auto for_each_sum = [&](const auto& print) {
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int j = 0; j < vectors; ++j)
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      for (int j = 0; j < tile.vectors; ++j)
         print(sum(i, j), "c + " + number(i) + " * width + " + number(j * lanes));
     }
   };
   // A pointer for three rows each, whose addresses an instruction adds up by itself.
   const auto pointer = [](int64_t i) { return "a" + number(i / 3); };
-  std::string t = kFunction + own +
-                  "(const f32* a, i64 a_stride, const f32* b, i64 b_stride, i64 steps, f32* c, "
-                  "i64 width, bool adds) {\n";
-  for (int64_t i = 0; rows_apart && i < rows; i += 3)
-    t += "  const f32* " + pointer(i) + " = a + " + number(i) + " * a_stride;\n";
+  const auto in_row = [&](int64_t i) {
+    return pointer(i) + " + " + number(i % 3) + " * a_stride";
+  };
+  const std::string left = tile.pairs && by_rows ? "u16" : "f32";
+  const std::string right = tile.join_rows ? "u16" : "f32";
+  // Of a factor: its place in a row, and the rows of the right operand.
+  const std::string width = tile.pairs ? "2" : "1";
+  const auto move_left = [&](const std::string& factors) {
+    std::string t;
+    for (int64_t i = 0; i < tile.rows; i += 3)
+      t += "    " + (factors == "1" ? "++" + pointer(i) : pointer(i) + " += " + factors) + ";\n";
+    return t;
+  };
+  // One factor, of which the left operand's value in a row is `at(row)`.
+  const auto multiply_add = [&](const auto& at) {
+    std::string t;
+    for (int j = 0; j < tile.vectors; ++j) {
+      const std::string place = "b + " + number(j * lanes);
+      t += "    const " + vector + " b" + number(j) + " = " +
+           (tile.join_rows ? load_joined + "(" + place + ", b_stride)"
+                           : load_vector + "(" + place + ")") +
+           ";\n";
+    }
+    t += "    " + vector + " x;\n";
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      t += "    x = " + spread + "(" + at(i) + ");\n";
+      for (int j = 0; j < tile.vectors; ++j)
+        t += "    " + sum(i, j) + " = " + fused + "(x, b" + number(j) + ", " + sum(i, j) + ");\n";
+    }
+    return t;
+  };
+  const std::string next_right =
+      std::string("    b += ") + (tile.join_rows ? "2 * b_stride" : "b_stride") + ";\n";
+  std::string t = kFunction + own + "(const " + left + "* a, i64 a_stride, const " + right +
+                  "* b, i64 b_stride, i64 steps, f32* c, i64 width, bool adds) {\n";
+  for (int64_t i = 0; by_rows && i < tile.rows; i += 3)
+    t += "  const " + left + "* " + pointer(i) + " = a + " + number(i) + " * a_stride;\n";
   for_each_sum([&](const std::string& name, const std::string&) {
     t += "  " + vector + " " + name + " = {};\n";
   });
   t += "  for (i64 k = 0; k < steps; ++k) {\n";
-  for (int j = 0; j < vectors; ++j) {
-    t += "    const " + vector + " b" + number(j) + " = " + load_vector + "(b + " +
-         number(j * lanes) + ");\n";
+  if (copies) {
+    const std::string n = number(lanes);
+    t = t.substr(0, t.rfind("  for")) + "  i64 k = 0;\n  for (; k + " + n + " <= steps; k += " + n +
+        ") {\n    alignas(64) f32 near[" + number(tile.rows * lanes) + "];\n";
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      t += "    " + store_vector + "(near + " + number(i * lanes) + ", " + load_vector + "(" +
+           in_row(i) + "));\n";
+    }
+    t += move_left(number(lanes * (tile.pairs ? 2 : 1))) + "    for (i64 q = 0; q < " + n +
+         "; ++q) {\n" +
+         multiply_add([&](int64_t i) { return "near[" + number(i * lanes) + " + q]"; }) +
+         next_right + "    }\n  }\n  for (; k < steps; ++k) {\n";
   }
-  t += "    " + vector + " x;\n";
-  for (int64_t i = 0; i < rows; ++i) {
-    const std::string at =
-        rows_apart ? pointer(i) + "[" + number(i % 3) + " * a_stride]" : "a[" + number(i) + "]";
-    t += "    x = " + spread + "(" + at + ");\n";
-    for (int j = 0; j < vectors; ++j)
-      t += "    " + sum(i, j) + " = " + fused + "(x, b" + number(j) + ", " + sum(i, j) + ");\n";
-  }
-  for (int64_t i = 0; rows_apart && i < rows; i += 3) t += "    ++" + pointer(i) + ";\n";
-  if (!rows_apart) t += "    a += a_stride;\n";
-  t += "    b += b_stride;\n  }\n  if (adds) {\n";
+  t += multiply_add([&](int64_t i) -> std::string {
+    if (!by_rows) return "a[" + number(i) + "]";
+    if (tile.pairs) return load_pair + "(" + in_row(i) + ")";
+    return pointer(i) + "[" + number(i % 3) + " * a_stride]";
+  });
+  t += by_rows ? move_left(width) : "    a += a_stride;\n";
+  t += next_right + "  }\n  if (adds) {\n";
   for_each_sum([&](const std::string& name, const std::string& at) {
     t += "    " + name + " = " + load_vector + "(" + at + ") + " + name + ";\n";
   });
@@ -122,16 +169,19 @@ std::string Prelude::pack_columns(DType memory, int vectors) {
   return own;
 }
 
-std::string Prelude::dot_tile(int64_t rows, int64_t columns) {
+std::string Prelude::dot_tile(int64_t rows, int64_t columns, bool pairs) {
   const int lanes = native_lanes(4);
-  const std::string own = "dots_" + number(rows) + "x" + number(columns);
+  const std::string own =
+      std::string(pairs ? "pair_dots_" : "dots_") + number(rows) + "x" + number(columns);
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
   const std::string load_vector = load(DType::kFloat32, lanes);
-  const std::string load_part = load_tail(DType::kFloat32, lanes);
-  const std::string fused = function(PreludeFn::kFma, DType::kFloat32, lanes);
+  const std::string load_part = pairs ? load_part_of_pairs() : load_tail(DType::kFloat32, lanes);
+  const std::string fused =
+      pairs ? add_pairs() : function(PreludeFn::kFma, DType::kFloat32, lanes);
   const std::string add_lanes = reduce(PreludeFn::kAdd, DType::kFloat32, lanes);
-  const std::string n = number(lanes);
+  const std::string n = number(pairs ? 2 * lanes : lanes);
+  const std::string element = pairs ? "u16" : "f32";
   const auto sum = [](int64_t i, int64_t j) { return "c" + number(i) + "_" + number(j); };
   const auto for_each_sum = [&](const auto& print) {
     for (int64_t i = 0; i < rows; ++i) {
@@ -154,8 +204,8 @@ std::string Prelude::dot_tile(int64_t rows, int64_t columns) {
     return t;
   };
   std::string t = kFunction + own +
-                  "(const f32* a, i64 a_stride, const f32* b, i64 b_stride, i64 steps, f32* c, "
-                  "i64 width, bool adds) {\n";
+                  "(const " + element + "* a, i64 a_stride, const " + element +
+                  "* b, i64 b_stride, i64 steps, f32* c, i64 width, bool adds) {\n";
   for_each_sum([&](int64_t i, int64_t j) { t += "  " + vector + " " + sum(i, j) + " = {};\n"; });
   t += "  i64 k = 0;\n  for (; k + " + n + " <= steps; k += " + n + ") {\n" +
        multiply_add(load_vector, "") + "  }\n  if (k < steps) {\n" +

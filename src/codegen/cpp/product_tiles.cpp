@@ -15,6 +15,8 @@ constexpr int64_t kFewestColumns = 64;
 constexpr int64_t kMostDotRows = 24;  // with more of them packing is faster
 constexpr int64_t kFewestDotFactors = 64;
 constexpr int64_t kEnoughItems = 16;  // for threads to share them out evenly
+constexpr int64_t kCacheWayBytes = 4096;  // of the first level cache, which has eight ways or more
+constexpr int64_t kFarRows = 6;           // that leave some of the ways to the right operand
 constexpr double kItemNanoseconds = 20000;
 
 using Form = ProductTiles::Form;
@@ -63,6 +65,10 @@ int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int6
          item_nanoseconds(size, tiles) * static_cast<double>(batches) > 2 * kItemNanoseconds)
     batches = evenly(batches - 1);
   return batches;
+}
+
+bool are_far_rows(const ProductTiles& tiles, int64_t bytes) {
+  return bytes % kCacheWayBytes == 0 && tiles.strip_rows > kFarRows;
 }
 
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles) {
