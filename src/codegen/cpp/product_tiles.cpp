@@ -8,6 +8,7 @@ namespace {
 
 constexpr int64_t kFactors = 192;      // of a step, at most: one term after the other is added up
 constexpr int64_t kDotFactors = 1536;  // ... in each lane one of so many
+constexpr int64_t kLineFactors = 16;
 constexpr int64_t kBlockRows = 96;     // the left operand's rows of a step stay in the second cache
 constexpr int64_t kMostColumns = 128;  // ... and the block itself
 constexpr int64_t kPackedElements = 192 * 1024;  // of a block, on the stack
@@ -86,6 +87,9 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
   choose_form(size, vector_bytes, tiles);
   const int64_t most_factors = tiles.form == Form::kDots ? kDotFactors : kFactors;
   tiles.factors = ceil_div(size.factors, ceil_div(size.factors, most_factors));
+  // Whole lines of the caches.
+  if (tiles.factors < size.factors)
+    tiles.factors = ceil_div(tiles.factors, kLineFactors) * kLineFactors;
 
   // Whole panels and whole vectors.
   const int64_t unit = std::lcm(tiles.panel(), int64_t{tiles.lanes});
