@@ -64,7 +64,7 @@ class ProductPrinter {
     print_places();
     const size_t bound = together_ > 1 ? rows_loop_ - 1 : rows_loop_;
     for (size_t i = 0; i < bound; ++i) body_.push_scope(i, name_of(i));
-    if (tiles_.form == Form::kPacked) print_panels();
+    if (tiles_.form == Form::kPacked && !packs_steps()) print_panels();
     print_tiles();
     print_stores();
     for (size_t i = 0; i < bound; ++i) body_.pop_scope("");
@@ -128,6 +128,12 @@ class ProductPrinter {
     if (loop + 1 != rows_loop_) return extent(loop);
     return (extent(loop) + together_ - 1) / together_;
   }
+  // Items that read the same columns of the right operand.
+  int64_t items_of_columns() const {
+    return tiles_.row_blocks() * (shares_right_ ? batch_items() : 1);
+  }
+  // What one item reads alone is packed for each step of it.
+  bool packs_steps() const { return tiles_.form == Form::kPacked && items_of_columns() == 1; }
   int64_t batch_items() const {
     int64_t items = 1;
     for (size_t i = 0; i < rows_loop_; ++i) items *= steps_of(i);
@@ -164,7 +170,7 @@ class ProductPrinter {
                       "; ++" + name_of(i) + ")");
   }
   std::string panels() const {
-    if (size_.parts == 1) return "panels";
+    if (size_.parts == 1 || packs_steps()) return "panels";
     return "panels + part * " + text(tiles_.block_columns * size_.factors);
   }
 
@@ -186,13 +192,15 @@ class ProductPrinter {
     const auto declare = [&](const std::string& name, int64_t elements) {
       out().line("alignas(64) f32 " + name + "[" + text(elements) + "];");
     };
-    if (tiles_.form == Form::kPacked)
-      declare("panels", tiles_.block_columns * size_.factors * size_.parts);
+    if (tiles_.form == Form::kPacked) {
+      declare("panels", tiles_.block_columns *
+                            (packs_steps() ? tiles_.factors : size_.factors * size_.parts));
+    }
     if (!result_ || size_.columns % tiles_.panel() != 0)
       declare("block", together_ * tiles_.block_rows() * block_width());
     if (copies_left())
       declare("wide", copy_width() * (left_.k_stride == 1 ? tiles_.block_rows() : tiles_.factors));
-    if (tiles_.form == Form::kPacked) out().line("i64 packed = -1;");
+    if (tiles_.form == Form::kPacked && !packs_steps()) out().line("i64 packed = -1;");
   }
 
   // The block of an item: rows from `top` to `bottom`, columns from `first`, so many `columns`.
@@ -202,8 +210,7 @@ class ProductPrinter {
     const std::string width = text(tiles_.block_columns);
     // All batches of the same columns come one after the other where they share the right operand.
     const bool shares = shares_right_;
-    out().line("const i64 of_columns = it / " +
-               text(tiles_.row_blocks() * (shares ? batch_items() : 1)) + ";");
+    out().line("const i64 of_columns = it / " + text(items_of_columns()) + ";");
     out().line("const i64 first = of_columns % " + across + " * " + width + ";");
     out().line("const i64 columns = " + text(size_.columns) + " - first < " + width + " ? " +
                text(size_.columns) + " - first : " + width + ";");
@@ -246,15 +253,14 @@ class ProductPrinter {
     out().open("if (packed != of_columns) {");
     out().line("packed = of_columns;");
     open_parts();
-    print_packing();
+    print_packing(body_.index(right_.base), text(operand_factors()));
     close_parts();
     out().close();
   }
 
-  void print_packing() {
+  void print_packing(const std::string& base, const std::string& factors) {
     const DType memory = product_.right.dtype();
     const bool by_rows = right_.outer_stride == 1;
-    const std::string base = body_.index(right_.base);
     std::string pack;
     if (pairs_) {
       pack = by_rows ? prelude_.join_rows() : prelude_.pack_pairs(tiles_.vectors);
@@ -265,9 +271,8 @@ class ProductPrinter {
     out().line(
         pack + "(" +
         pointer(product_.right.buffer(), memory, base + " + first * " + text(right_.outer_stride)) +
-        ", " + text(by_rows ? right_.k_stride : right_.outer_stride) + ", " +
-        text(operand_factors()) + ", columns, " + panels() +
-        (pairs_ && by_rows ? ", " + text(tiles_.panel()) : "") + ");");
+        ", " + text(by_rows ? right_.k_stride : right_.outer_stride) + ", " + factors +
+        ", columns, " + panels() + (pairs_ && by_rows ? ", " + text(tiles_.panel()) : "") + ");");
   }
 
   // Where the left operand's rows are read for the tiles of a step.
@@ -282,22 +287,25 @@ class ProductPrinter {
     const DType memory = product_.left.dtype();
     const std::string base = body_.index(left_.base);
     const auto place = [&](const std::string& row) {
-      return pointer(
-          product_.left.buffer(), memory,
-          base + " + " + row + " * " + text(left_.outer_stride) + " + k * " + text(left_.k_stride * of_factor()));
+      return pointer(product_.left.buffer(), memory,
+                     base + " + " + row + " * " + text(left_.outer_stride) + " + k * " +
+                         text(left_.k_stride * of_factor()));
     };
     const bool by_rows = left_.k_stride == 1;
     if (!copies_left()) {
-      const bool far = by_rows && are_far_rows(tiles_, left_.outer_stride * static_cast<int64_t>(size_of(memory)));
-      return {place("m"), far ? Order::kFarRows : by_rows ? Order::kRows : Order::kFactors,
+      const bool far = by_rows && are_far_rows(tiles_, left_.outer_stride *
+                                                           static_cast<int64_t>(size_of(memory)));
+      return {place("m"),
+              far       ? Order::kFarRows
+              : by_rows ? Order::kRows
+                        : Order::kFactors,
               by_rows ? left_.outer_stride : left_.k_stride};
     }
     const int64_t width = copy_width();
     const std::string copy = !pairs_   ? prelude_.widen_rows(memory)
                              : by_rows ? prelude_.copy_pairs()
                                        : prelude_.join_rows();
-    const std::string factors = pairs_ ? "halves" : "steps";
-    if (pairs_) out().line("const i64 halves = " + remaining_factors() + ";");
+    const std::string factors = operand_steps();
     out().line(copy + "(" + place("top") + ", " +
                text(by_rows ? left_.outer_stride : left_.k_stride) + ", " +
                (by_rows ? "bottom - top, " + factors : factors + ", bottom - top") + ", wide, " +
@@ -309,14 +317,12 @@ class ProductPrinter {
   }
 
   int64_t of_factor() const { return pairs_ ? 2 : 1; }
-  // Of the operands, in a step of pairs.
-  std::string remaining_factors() const {
-    const std::string all = text(operand_factors());
-    return "2 * (k + steps) < " + all + " ? 2 * steps : " + all + " - 2 * k";
-  }
+  // The operands' factors of a step.
+  std::string operand_steps() const { return pairs_ ? "halves" : "steps"; }
 
   // The right operand for the columns from `first + j` and the factors from k.
   std::string right_place() {
+    if (packs_steps()) return panels() + " + j * steps";
     if (tiles_.form == Form::kPacked)
       return panels() + " + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
     return pointer(product_.right.buffer(), product_.right.dtype(),
@@ -347,6 +353,16 @@ class ProductPrinter {
     out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
     out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
                " - k : " + step + ";");
+    if (pairs_) {
+      const std::string all = text(operand_factors());
+      out().line("const i64 halves = 2 * (k + steps) < " + all + " ? 2 * steps : " + all +
+                 " - 2 * k;");
+      if (tiles_.form != Form::kDots && !packs_steps() && !copies_left())
+        out().line("(void)halves;");
+    }
+    if (packs_steps())
+      print_packing(body_.index(right_.base) + " + k * " + text(right_.k_stride * of_factor()),
+                    operand_steps());
     LeftRows left;
     if (together_ == 1) left = print_left();
     out().line("i64 j = 0;");
@@ -382,8 +398,8 @@ class ProductPrinter {
       out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left) +
                  "(" + left.at_row_m + ", " + text(left.stride) + ", right, " +
                  text(right_stride()) + ", " +
-                 (pairs_ && tiles_.form == Form::kDots ? remaining_factors() : "steps") + ", to + (m - top) * " + width + ", " + width +
-                 (size_.parts == 1 ? ", k != 0);" : ", k + part != 0);"));
+                 (tiles_.form == Form::kDots ? operand_steps() : "steps") + ", to + (m - top) * " +
+                 width + ", " + width + (size_.parts == 1 ? ", k != 0);" : ", k + part != 0);"));
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);

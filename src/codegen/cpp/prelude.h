@@ -41,9 +41,9 @@ struct PreludeTarget {
   bool avx2 = false;
   bool fma = false;
   bool f16c = false;
-  bool avx512 = false;    // F, BW, DQ and VL together
+  bool avx512 = false;      // F, BW, DQ and VL together
   bool bf16_pairs = false;  // AVX512-BF16; needs vectors of 64 bytes
-  int vector_bytes = 16;  // width of a native vector: 16, 32 (needs avx2) or 64 (needs avx512)
+  int vector_bytes = 16;    // width of a native vector: 16, 32 (needs avx2) or 64 (needs avx512)
   // A language for devices instead, in which every vector is a pack of scalars; the other fields
   // have no meaning. Must outlive the prelude.
   const SimtDialect* device = nullptr;
@@ -280,6 +280,7 @@ class Prelude {
   std::string add_pairs();
   std::string load_joined_rows();
   std::string load_part_of_pairs();
+  void print_packing_of_columns(const std::string& own, DType memory, int vectors, int elements);
   void add_missing(std::string what);
   std::string fragment(std::string_view name, DType dtype, int lanes);
   std::string require_conversion(std::string_view name, DType from, DType to, int lanes);

@@ -39,34 +39,6 @@ std::string Prelude::load_part_of_pairs() {
                     vector + ", " + load_part + "(p, n)); }");
 }
 
-std::string Prelude::pack_pairs(int vectors) {
-  const int lanes = native_lanes(4);
-  const std::string width = std::to_string(vectors * lanes);
-  const std::string own = "pack_pairs_x" + width;
-  if (!defined_.insert(own).second) return own;
-  const std::string vector = type(DType::kFloat32, lanes);
-  const std::string load_vector = load(DType::kFloat32, lanes);
-  const std::string load_part = load_part_of_pairs();
-  const std::string store_vector = store(DType::kFloat32, lanes);
-  const std::string turn = transpose(DType::kFloat32, lanes);
-  const std::string n = std::to_string(lanes);
-  const std::string all = std::to_string(2 * lanes);
-  body_ += kFunction + own + "(const void* from, i64 stride, i64 rows, i64 columns, f32* to) {\n" +
-           "  const i64 end = (columns + " + std::to_string(vectors * lanes - 1) + ") / " + width +
-           " * " + width + ";\n  const i64 pairs = (rows + 1) / 2;\n  for (i64 j = 0; j < end; j += " +
-           n + ") {\n    const u16* b = (const u16*)from + j * stride;\n    f32* panel = to + j / " +
-           width + " * pairs * " + width + " + j % " + width +
-           ";\n    const i64 whole = columns - j < " + n + " ? columns - j : " + n +
-           ";\n    for (i64 k = 0; k < rows; k += " + all + ") {\n      const i64 left = rows - k < " +
-           all + " ? rows - k : " + all + ";\n      " + vector + " tile[" + n +
-           "];\n      for (i64 i = 0; i < " + n + "; ++i)\n        tile[i] = i >= whole ? " + vector +
-           "{} : left == " + all + " ? " + load_vector + "(b + i * stride + k) : " + load_part +
-           "(b + i * stride + k, left);\n      " + turn +
-           "(tile);\n      for (i64 i = 0; i < (left + 1) / 2; ++i) " + store_vector +
-           "(panel + (k / 2 + i) * " + width + ", tile[i]);\n    }\n  }\n}\n";
-  return own;
-}
-
 std::string Prelude::join_rows() {
   const int lanes = native_lanes(4);
   const std::string own = "join_rows";
@@ -85,10 +57,16 @@ std::string Prelude::join_rows() {
            "    f32* panel = to;\n"
            "    for (i64 j = 0; j < columns; j += width, panel += pairs * width) {\n"
            "      for (i64 i = 0; i < width; i += " +
-           n + ") {\n        const i64 left = columns - j - i;\n        const u16* p = b + j + i;\n        " +
-           vector + " joined = {};\n        if (left >= " + n + " && k + 1 < rows) {\n          joined = " +
-           load_both + "(p, stride);\n        } else if (left > 0) {\n          const i64 some = left < " +
-           n + " ? left : " + n + ";\n          " + words + " bits = " + widen + "(" + load_part +
+           n +
+           ") {\n        const i64 left = columns - j - i;\n        const u16* p = b + j + i;\n    "
+           "    " +
+           vector + " joined = {};\n        if (left >= " + n +
+           " && k + 1 < rows) {\n          "
+           "__builtin_prefetch(p + 8 * stride, 0, 2);\n          "
+           "__builtin_prefetch(p + 9 * stride, 0, 2);\n          joined = " +
+           load_both +
+           "(p, stride);\n        } else if (left > 0) {\n          const i64 some = left < " + n +
+           " ? left : " + n + ";\n          " + words + " bits = " + widen + "(" + load_part +
            "(p, some));\n          if (k + 1 < rows) bits = bits | " + widen + "(" + load_part +
            "(p + stride, some)) << 16;\n          joined = __builtin_bit_cast(" + vector +
            ", bits);\n        }\n        " + store_vector +

@@ -15,7 +15,7 @@ constexpr int64_t kPackedElements = 192 * 1024;  // of a block, on the stack
 constexpr int64_t kFewestColumns = 64;
 constexpr int64_t kMostDotRows = 24;  // with more of them packing is faster
 constexpr int64_t kFewestDotFactors = 64;
-constexpr int64_t kEnoughItems = 16;  // for threads to share them out evenly
+constexpr int64_t kEnoughItems = 16;      // for threads to share them out evenly
 constexpr int64_t kCacheWayBytes = 4096;  // of the first level cache, which has eight ways or more
 constexpr int64_t kFarRows = 6;           // that leave some of the ways to the right operand
 constexpr double kItemNanoseconds = 20000;
@@ -102,16 +102,24 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
     const int64_t row_blocks = ceil_div(tiles.strips, std::max<int64_t>(1, wanted));
     tiles.block_strips = ceil_div(tiles.strips, row_blocks);
   };
-  set_columns(tiles.form == Form::kPacked
-                  ? std::min(kPackedElements / (size.factors * size.parts), kMostColumns)
-                  : kMostColumns);
+  const int64_t packed = kPackedElements / (size.factors * size.parts);
+  const auto limit_columns = [&] {
+    // Of one block of rows the columns are packed for each step.
+    const bool packs_all =
+        tiles.form == Form::kPacked && (size.batches > 1 || tiles.row_blocks() > 1);
+    return packs_all ? std::min(packed, kMostColumns) : kMostColumns;
+  };
   set_strips(kBlockRows / tiles.strip_rows);
+  set_columns(limit_columns());
   const auto wants_more = [&] {
     return size.batches * column_blocks(size, tiles) * tiles.row_blocks() < kEnoughItems &&
            item_nanoseconds(size, tiles) > 2 * kItemNanoseconds;
   };
   while (wants_more() && tiles.block_columns > kFewestColumns) set_columns(tiles.block_columns / 2);
-  while (wants_more() && tiles.block_strips > 2) set_strips(ceil_div(tiles.block_strips, 2));
+  while (wants_more() && tiles.block_strips > 2) {
+    set_strips(ceil_div(tiles.block_strips, 2));
+    set_columns(std::min(tiles.block_columns, limit_columns()));
+  }
   return tiles;
 }
 
