@@ -30,7 +30,7 @@ constexpr ValidValues between(double least, double most) { return {least, most};
 // X(name, type, default, shapes code, environment variable, valid values, doc)
 #define LITZ_OPTIONS(X)                                                                           \
   X(target, std::string, "native", true, "LITZ_TARGET", kAny,                                     \
-    "CPU to generate code for: native, baseline, avx2, avx512, with +bf16 or +vnni")              \
+    "CPU to generate code for: native, baseline, avx2, avx512, with +bf16, +vnni or +amx")        \
   X(device, std::string, "", false, "LITZ_DEVICE", kAny,                                          \
     "backend that graphs of CPU tensors run on: its name, or with a number: opencl:1; empty is "  \
     "the CPU")                                                                                    \

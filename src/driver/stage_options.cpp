@@ -26,10 +26,9 @@ ProductKernels product_kernels(const Options& options, KernelDialect dialect,
   if (wanted == "off") return ProductKernels::kOff;
   if (dialect == KernelDialect::kCpp && device.is_cpu()) {
     const CpuTarget target = cpu_target(options);
-    // Vectors of 128 bits are too few for registers full of sums. Of those of 512 bits nothing has
-    // been measured yet.
-    if (target.vector_bytes <= 16 || (wanted == "auto" && target.isa == CpuTarget::Isa::kAvx512))
-      return ProductKernels::kOff;
+    // Vectors of 128 bits are too few for registers full of sums. Where there is a matrix unit,
+    // the library has been the faster one.
+    if (target.vector_bytes <= 16 || (wanted == "auto" && target.amx)) return ProductKernels::kOff;
   } else if (dialect != KernelDialect::kTriton || !device.loads_tiles) {
     return ProductKernels::kOff;
   }
@@ -80,10 +79,13 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
   lowering.random_in_kernels = options.random == "fused";
   lowering.matrix_products = product_kernels(options, dialect, device);
-  // PyTorch's library needs AVX-512 to be fast with these: without it, it takes six times as long
-  // as with float32.
-  lowering.half_products =
-      dialect == KernelDialect::kCpp && cpu_target(options).isa == CpuTarget::Isa::kAvx2;
+  if (dialect == KernelDialect::kCpp) {
+    // PyTorch's library needs AVX-512 to be fast with half floats: without it, it takes six times
+    // as long as with float32. With it, it still does with float16, but bfloat16 is fast, and a
+    // kernel has to multiply pairs.
+    const CpuTarget target = cpu_target(options);
+    lowering.bfloat16_products = target.isa == CpuTarget::Isa::kAvx2 || target.avx512_bf16;
+  }
   read_fallbacks(options, lowering);
   return lowering;
 }

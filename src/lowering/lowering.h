@@ -67,7 +67,7 @@ struct LoweringOptions : LibraryFallbacks {
   // Kernels compute random numbers from seeds that the library draws; else the library draws them.
   bool random_in_kernels = true;
   ProductKernels matrix_products = ProductKernels::kOff;
-  bool half_products = false;  // on a CPU: of half floats too, where that pays
+  bool bfloat16_products = false;  // on a CPU: of bfloat16 too, where that pays
   // By ProductNote::key: whether they are kernels, whatever the model says.
   std::map<std::string, bool> product_choices;
   AttentionKernels attention = AttentionKernels::kOff;
