@@ -112,8 +112,8 @@ struct Reduction {
 //
 // Sums are in any order, and weights may be rounded to the values' dtype before the last one. The
 // last two of `loops` are i and e, those before them are batch loops. A position i all of whose
-// scores are -inf, or that has no j, gets zeros, for its logarithm as well. A j whose score is -inf has no weight, and nobody
-// may look at what it holds: NaN there may be lost.
+// scores are -inf, or that has no j, gets zeros, for its logarithm as well. A j whose score is -inf
+// has no weight, and nobody may look at what it holds: NaN there may be lost.
 struct Attention {
   BufferId output;
   BufferId logsumexp;  // float32; no id: it is not wanted

@@ -110,7 +110,7 @@ bool LoweringContext::lower_attention(NodeId id) {
   const bool has_bias = !op->bias.empty() && !call.is_none(op->bias);
   const TensorMeta& meta = call.result();
   const bool on_cpu = meta.device == "cpu";
-  const AttentionKernels kernels = !on_cpu              ? options_.attention
+  const AttentionKernels kernels = !on_cpu               ? options_.attention
                                    : is_half(meta.dtype) ? options_.cpu_half_attention
                                                          : options_.cpu_attention;
   if (kernels == AttentionKernels::kOff) return false;

@@ -236,9 +236,8 @@ class AttentionPrinter {
     close_rows("top", "bottom");
     // Rows of a strip that there are not.
     if (tiles_.strips == 0)
-      out().line("for (i64 i = (bottom - top) * " + text(factors_) +
-                 "; i < (last - strip) * " + text(tiles_.strip_rows * factors_) +
-                 "; ++i) queries[i] = 0;");
+      out().line("for (i64 i = (bottom - top) * " + text(factors_) + "; i < (last - strip) * " +
+                 text(tiles_.strip_rows * factors_) + "; ++i) queries[i] = 0;");
     const std::string fill = prelude_.fill_row();
     const std::string rows = "(last - strip) * " + text(tiles_.strip_rows) + " * ";
     out().line(fill + "(sums, " + rows + text(sums_width()) + ", 0.0f);");
@@ -277,8 +276,8 @@ class AttentionPrinter {
   }
   void pack_keys(DType memory, const std::string& from, const std::string& stride,
                  const std::string& count) {
-    out().line((pairs_ ? prelude_.pack_pairs(2) : prelude_.pack_columns(memory, 2)) + "(" + from + ", " + stride + ", " +
-               text(size_.factors) + ", " + count + ", keys);");
+    out().line((pairs_ ? prelude_.pack_pairs(2) : prelude_.pack_columns(memory, 2)) + "(" + from +
+               ", " + stride + ", " + text(size_.factors) + ", " + count + ", keys);");
   }
   void pack_values(Expr load, const std::string& at, const std::string& stride,
                    const std::string& count) {
@@ -414,12 +413,12 @@ class AttentionPrinter {
              tile(tiles_.strip_rows - 1) + ")" + call;
     };
     const auto score = [&](int vectors, int64_t first) {
-      return product(vectors,
-                     left("queries + " + rows_before + factors + " + " + text(first)) + ", " +
-                         text(halves * factors_) + ", keys + (" + at + " + j) * " + factors + " + " +
-                         text(first * tiles_.panel()) + ", " + panel + ", " +
-                         text(std::min(kFactors, factors_ - first)) + ", scores + j, " +
-                         text(scores_width()) + (first == 0 ? ", false" : ", true"));
+      return product(vectors, left("queries + " + rows_before + factors + " + " + text(first)) +
+                                  ", " + text(halves * factors_) + ", keys + (" + at + " + j) * " +
+                                  factors + " + " + text(first * tiles_.panel()) + ", " + panel +
+                                  ", " + text(std::min(kFactors, factors_ - first)) +
+                                  ", scores + j, " + text(scores_width()) +
+                                  (first == 0 ? ", false" : ", true"));
     };
     for (int64_t first = 0; first < factors_; first += kFactors) {
       out().line(first == 0 ? "i64 j = 0;" : "j = 0;");
@@ -432,23 +431,23 @@ class AttentionPrinter {
     const auto of_pairs = [&](const std::string& keys) {
       return pairs_ ? "(" + keys + " + 1) / 2" : keys;
     };
-    const std::string keys =
-        tiles_.packs_all ? text(pairs_ ? (size_.keys + 1) / 2 : size_.keys)
-                         : "(" + of_pairs("(step_end - k)") + ")";
-    const std::string first = !tiles_.packs_all ? "" : pairs_ ? " + k / 2 * " + panel : " + k * " + panel;
+    const std::string keys = tiles_.packs_all ? text(pairs_ ? (size_.keys + 1) / 2 : size_.keys)
+                                              : "(" + of_pairs("(step_end - k)") + ")";
+    const std::string first = !tiles_.packs_all ? ""
+                              : pairs_          ? " + k / 2 * " + panel
+                                                : " + k * " + panel;
     const auto sum = [&](int vectors, const std::string& feature) {
-      return product(vectors, left("scores") + ", " + text(halves * scores_width()) + ", values + " +
-                                  feature + " * " + keys + first + ", " + panel + ", " +
-                                  of_pairs("(stop - k)") + ", sums + " + rows_before +
-                                  text(sums_width()) + " + " + feature + ", " +
-                                  text(sums_width()) + ", true");
+      return product(vectors, left("scores") + ", " + text(halves * scores_width()) +
+                                  ", values + " + feature + " * " + keys + first + ", " + panel +
+                                  ", " + of_pairs("(stop - k)") + ", sums + " + rows_before +
+                                  text(sums_width()) + " + " + feature + ", " + text(sums_width()) +
+                                  ", true");
     };
     const int64_t panels = sums_width() / tiles_.panel();
     if (panels > 0)
       out().line("for (i64 f = 0; f < " + text(panels * tiles_.panel()) + "; f += " + panel + ") " +
                  sum(2, "f"));
-    if (panels * tiles_.panel() < sums_width())
-      out().line(sum(1, text(panels * tiles_.panel())));
+    if (panels * tiles_.panel() < sums_width()) out().line(sum(1, text(panels * tiles_.panel())));
   }
 
   void print_rows() {
@@ -492,8 +491,8 @@ class AttentionPrinter {
     out().close();
     // Of nothing but masked keys the differences would be those of infinities.
     out().line(prelude_.weigh_row(pairs_) + "(s, row_stop - k, stop - k" + (pairs_ ? " + 1" : "") +
-               ", higher > " + infinity +
-               " ? higher : 0.0f, totals + " + place + " * " + lanes + ");");
+               ", higher > " + infinity + " ? higher : 0.0f, totals + " + place + " * " + lanes +
+               ");");
   }
 
   // Bounds that are not taken out of the score may end a step anywhere.
@@ -533,8 +532,8 @@ class AttentionPrinter {
                ", 1.0f / (total == 0.0f ? 1.0f : total));");
     if (attention_.logsumexp.valid())
       out().line("((f32*)" + arguments_.pointer(attention_.logsumexp) + ")[" +
-                 body_.index(attention_.logsumexp_offset) + "] = total == 0.0f ? 0.0f : tops[" + row +
-                 " - top] + " + prelude_.function(PreludeFn::kLog, DType::kFloat32, 1) +
+                 body_.index(attention_.logsumexp_offset) + "] = total == 0.0f ? 0.0f : tops[" +
+                 row + " - top] + " + prelude_.function(PreludeFn::kLog, DType::kFloat32, 1) +
                  "(total);");
     body_.set_accumulator_array(1, sums, feature_loop_, "0");
     out().line("const i64 to = " + text(size_.features) + ";");

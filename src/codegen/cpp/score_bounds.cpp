@@ -55,8 +55,7 @@ BoundedScore bounded_score(Expr score, Index query, Index key) {
   ExprContext& exprs = score.context();
   BoundedScore bounded;
   bounded.all = find_key_bounds(score, query, key);
-  const Expr infinity =
-      exprs.constant(DType::kFloat32, -std::numeric_limits<double>::infinity());
+  const Expr infinity = exprs.constant(DType::kFloat32, -std::numeric_limits<double>::infinity());
   std::vector<Expr> conditions;
   while (const std::optional<MaskedScore> masked = masked_score(score)) {
     collect_conditions(masked->condition, conditions);
@@ -68,16 +67,15 @@ BoundedScore bounded_score(Expr score, Index query, Index key) {
     // Of a single comparison the bound says all.
     std::vector<KeyBound> bounds;
     if (is_comparison(condition.op()))
-      bounds = find_key_bounds(
-          exprs.where(condition, exprs.constant(DType::kFloat32, 0), infinity), query, key);
+      bounds = find_key_bounds(exprs.where(condition, exprs.constant(DType::kFloat32, 0), infinity),
+                               query, key);
     if (bounds.size() == 1 && bounds[0].is_upper) {
       bounded.upper.push_back(bounds[0]);
     } else {
       others = others.valid() ? exprs.binary(ExprOp::kBitAnd, others, condition) : condition;
     }
   }
-  bounded.rest =
-      compare_positions(others.valid() ? exprs.where(others, score, infinity) : score);
+  bounded.rest = compare_positions(others.valid() ? exprs.where(others, score, infinity) : score);
   return bounded;
 }
 
