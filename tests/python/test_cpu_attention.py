@@ -210,6 +210,34 @@ def test_what_reads_the_result_is_part_of_the_kernel() -> None:
         assert len(litz.report().graphs[0].kernels) == 1
 
 
+def test_operands_that_are_overwritten() -> None:
+    for which in range(3):
+        def overwritten(*args: Tensor, which: int = which) -> Tensor:
+            y = plain(*args)
+            args[which].copy_(y * 2)
+            return y
+
+        args = operands(torch.float32, 2, 3, 70, 70, 64)
+        expected = [x.clone() for x in args]
+        with torch.no_grad():
+            actual = compiled(overwritten)(*args)
+            torch.testing.assert_close(actual, overwritten(*expected), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(list(args), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_cache_of_keys_that_is_written_first() -> None:
+    def step(q: Tensor, keys: Tensor, values: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        keys[:, :, 7] = k
+        values[:, :, 7] = v
+        return masked(q, keys, values, (torch.arange(100) <= 7)[None, None, None])
+
+    args = [*operands(torch.float32, 1, 4, 1, 100, 64), torch.randn(1, 4, 64), torch.randn(1, 4, 64)]
+    copies = [x.clone() for x in args]
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(step)(*args), step(*copies), rtol=1e-5, atol=1e-5)
+    assert all(torch.equal(a, b) for a, b in zip(args, copies, strict=True))
+
+
 def test_results_do_not_depend_on_threads() -> None:
     before = torch.get_num_threads()
     for queries in (1, 100):
