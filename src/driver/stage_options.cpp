@@ -26,10 +26,9 @@ ProductKernels product_kernels(const Options& options, KernelDialect dialect,
   if (wanted == "off") return ProductKernels::kOff;
   if (dialect == KernelDialect::kCpp && device.is_cpu()) {
     const CpuTarget target = cpu_target(options);
-    // Vectors of 128 bits are too few for registers full of sums. Of those of 512 bits nothing has
-    // been measured yet.
-    if (target.vector_bytes <= 16 || (wanted == "auto" && target.isa == CpuTarget::Isa::kAvx512))
-      return ProductKernels::kOff;
+    // Vectors of 128 bits are too few for registers full of sums. Where there is a matrix unit,
+    // the library has been the faster one.
+    if (target.vector_bytes <= 16 || (wanted == "auto" && target.amx)) return ProductKernels::kOff;
   } else if (dialect != KernelDialect::kTriton || !device.loads_tiles) {
     return ProductKernels::kOff;
   }
@@ -44,10 +43,13 @@ AttentionKernels attention_kernels(const Options& options) {
                   "'; there are auto, on, off");
 }
 
-// Vectors of 128 bits are too few for registers full of sums.
-AttentionKernels cpu_attention_kernels(const Options& options) {
+// Vectors of 128 bits are too few for registers full of sums, and of half floats a matrix unit is
+// the library's.
+AttentionKernels cpu_attention_kernels(const Options& options, bool of_halves) {
   const AttentionKernels attention = attention_kernels(options);
-  if (attention == AttentionKernels::kAuto && cpu_target(options).vector_bytes <= 16)
+  const CpuTarget target = cpu_target(options);
+  if (attention == AttentionKernels::kAuto &&
+      (target.vector_bytes <= 16 || (of_halves && target.amx)))
     return AttentionKernels::kOff;
   return attention;
 }
@@ -66,7 +68,8 @@ PassOptions pass_options(const Options& options) {
   passes.library_products = products == ProductKernels::kOff;
   if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
   if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
-  passes.attention_kernels = cpu_attention_kernels(options) != AttentionKernels::kOff;
+  passes.attention_kernels = cpu_attention_kernels(options, false) != AttentionKernels::kOff;
+  passes.half_attention_kernels = cpu_attention_kernels(options, true) != AttentionKernels::kOff;
   read_fallbacks(options, passes);
   const std::string& layouts = options.layout_optimization;
   if (layouts == "off") {
@@ -87,16 +90,21 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   if (dialect == KernelDialect::kTriton) lowering.attention = attention;
   // Without a compiler the library is faster by far.
   if (dialect == KernelDialect::kCpp ||
-      (dialect == KernelDialect::kInterpreter && attention == AttentionKernels::kOn))
-    lowering.cpu_attention = cpu_attention_kernels(options);
+      (dialect == KernelDialect::kInterpreter && attention == AttentionKernels::kOn)) {
+    lowering.cpu_attention = cpu_attention_kernels(options, false);
+    lowering.cpu_half_attention = cpu_attention_kernels(options, true);
+  }
   if (options.random != "fused" && options.random != "eager")
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");
   lowering.random_in_kernels = options.random == "fused";
   lowering.matrix_products = product_kernels(options, dialect, device);
-  // PyTorch's library needs AVX-512 to be fast with these: without it, it takes six times as long
-  // as with float32.
-  lowering.half_products =
-      dialect == KernelDialect::kCpp && cpu_target(options).isa == CpuTarget::Isa::kAvx2;
+  if (dialect == KernelDialect::kCpp) {
+    // PyTorch's library needs AVX-512 to be fast with half floats: without it, it takes six times
+    // as long as with float32. With it, it still does with float16, but bfloat16 is fast, and a
+    // kernel has to multiply pairs.
+    const CpuTarget target = cpu_target(options);
+    lowering.bfloat16_products = target.isa == CpuTarget::Isa::kAvx2 || target.avx512_bf16;
+  }
   read_fallbacks(options, lowering);
   return lowering;
 }
@@ -145,6 +153,7 @@ CppArtifactOptions artifact_options(const Options& options, const CpuTarget& tar
   printing.target.avx512 = target.isa == CpuTarget::Isa::kAvx512;
   printing.target.fma = target.fma;
   printing.target.f16c = target.f16c;
+  printing.target.bf16_pairs = target.avx512_bf16 && target.vector_bytes == 64;
   printing.target.vector_bytes = target.vector_bytes;
   printing.units = translation_units(options);
   printing.description =

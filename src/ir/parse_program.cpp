@@ -246,6 +246,7 @@ class Parser {
     } else if (cursor_.accept_word("attention")) {
       Attention item;
       item.output = parse_buffer_name();
+      if (cursor_.accept_word("logsumexp")) item.logsumexp = parse_buffer_name();
       item.loops = parse_loops(0);
       cursor_.expect_word("keys");
       auto loops = static_cast<uint32_t>(item.loops.extents.size());

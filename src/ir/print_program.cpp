@@ -186,8 +186,10 @@ class Printer {
            (item.is_product ? " product" : "");
   }
   std::string header(const Attention& item) const {
-    return "attention " + name(item.output) + loops_text(item.loops) + " keys " +
-           loops_text(item.keys) + " factors " + loops_text(item.factors);
+    return "attention " + name(item.output) +
+           (item.logsumexp.valid() ? " logsumexp " + name(item.logsumexp) + " " : "") +
+           loops_text(item.loops) + " keys " + loops_text(item.keys) + " factors " +
+           loops_text(item.factors);
   }
   std::string header(const Scan& item) const {
     return "scan " + name(item.output) + loops_text(item.loops) + " axis " +

@@ -261,6 +261,10 @@ std::vector<BufferId> buffers_written(const Operation& operation) {
                    for (BufferId output : kernel.outputs) set.add(output);
                    for (BufferId buffer : kernel.mutated) set.add(buffer);
                  },
+                 [&](const Attention& attention) {
+                   set.add(attention.output);
+                   if (attention.logsumexp.valid()) set.add(attention.logsumexp);
+                 },
                  [&](const auto& loop_operation) { set.add(loop_operation.output); },
              },
              operation.v);

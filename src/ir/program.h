@@ -108,13 +108,15 @@ struct Reduction {
 //   score(..., i, j)    a float32 expression of kReduced(0), which is the product, and positions
 //   weight(..., i, j)   = softmax of the scores over j
 //   output[..., i, e]   = sum over j of weight(..., i, j) * value(..., j, e), in float32
+//   logsumexp[..., i]   = the logarithm of the sum over j of exp(score(..., i, j)), if it is wanted
 //
 // Sums are in any order, and weights may be rounded to the values' dtype before the last one. The
 // last two of `loops` are i and e, those before them are batch loops. A position i all of whose
-// scores are -inf, or that has no j, gets zeros. A j whose score is -inf has no weight, and nobody
-// may look at what it holds: NaN there may be lost.
+// scores are -inf, or that has no j, gets zeros, for its logarithm as well. A j whose score is -inf
+// has no weight, and nobody may look at what it holds: NaN there may be lost.
 struct Attention {
   BufferId output;
+  BufferId logsumexp;  // float32; no id: it is not wanted
   LoopNest loops;
   LoopNest keys;     // one loop, j
   LoopNest factors;  // one loop, d

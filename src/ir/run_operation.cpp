@@ -293,13 +293,14 @@ LitzStatus find_scores(const Attention& operation, const Loops& queries, const L
   return LITZ_OK;
 }
 
-// Scores become weights, zeros in a row that is masked as a whole.
-void apply_softmax(std::span<double> row) {
+// Scores become weights, zeros in a row that is masked as a whole. The logarithm of the sum of
+// their exponentials.
+double apply_softmax(std::span<double> row) {
   double greatest = -std::numeric_limits<double>::infinity();
   for (double score : row) greatest = semantics::max(greatest, score);
   if (greatest == -std::numeric_limits<double>::infinity()) {
     std::fill(row.begin(), row.end(), 0.0);
-    return;
+    return 0;
   }
   double sum = 0;
   for (double& score : row) {
@@ -307,6 +308,7 @@ void apply_softmax(std::span<double> row) {
     sum += score;
   }
   for (double& score : row) score /= sum;
+  return greatest + std::log(sum);
 }
 
 // Runs with the scanned loop innermost.
@@ -391,15 +393,26 @@ LitzStatus run_operation(const Attention& operation, const OperationMemory& memo
   const int64_t features = outer.extents.back();
   std::vector<double> weights;
   ResultWriter writer(outer, memory, operation.output, operation.loops.variables, DType::kFloat64);
+  std::optional<ResultWriter> logarithms;
+  if (operation.logsumexp.valid())
+    logarithms.emplace(queries, memory, operation.logsumexp,
+                       std::span(operation.loops.variables).first(queries.variables.size()),
+                       DType::kFloat64);
   LitzStatus status = LITZ_OK;
   if (row == 0) {
     for (int64_t i = outer.count(); i > 0; --i) writer.add(0.0);
     writer.flush();
+    for (int64_t i = logarithms ? queries.count() : 0; i > 0; --i) logarithms->add(0.0);
+    if (logarithms) logarithms->flush();
     return status;
   }
   status = find_scores(operation, queries, keys, memory, weights);
   if (status != LITZ_OK) return status;
-  for (auto at = weights.begin(); at != weights.end(); at += row) apply_softmax({at, at + row});
+  for (auto at = weights.begin(); at != weights.end(); at += row) {
+    const double logarithm = apply_softmax({at, at + row});
+    if (logarithms) logarithms->add(logarithm);
+  }
+  if (logarithms) logarithms->flush();
 
   Loops all = outer;
   all.add(keys.variables[0], row);

@@ -402,6 +402,10 @@ class Verifier {
     require_independent(item.score, {feature, factor});
     if (check_output_buffer(item.output, item.loops.extents, item.score))
       write(item.output, BufferKind::kComputed);
+    if (item.logsumexp.valid() &&
+        check_output_buffer(item.logsumexp, std::span(item.loops.extents).first(rank - 1),
+                            item.score))
+      write(item.logsumexp, BufferKind::kComputed);
   }
 
   void require_independent(Expr expr, std::initializer_list<Index> variables) {

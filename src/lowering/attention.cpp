@@ -4,9 +4,10 @@
 // or a bias has to be in memory for them, one number for each query and key, and goes to slower
 // ones; in a kernel the mask is computed where it is needed. A forward graph whose backward graph
 // wants what the library's kernel saves, the logarithm of the sum of exponentials, stays with the
-// library, too.
+// library there, too.
 //
-// On a CPU a kernel is as fast as the library, and faster where there is a mask, or few queries.
+// On a CPU a kernel is faster than the library, most of all where there is a mask, or one query;
+// gradients are the library's.
 #include <algorithm>
 #include <cmath>
 
@@ -29,12 +30,14 @@ struct AttentionOp {
   bool aligns_ends = false;  // of queries and keys, where it is causal, so they have one length
 };
 
+constexpr std::string_view kCpuOp = "aten::_scaled_dot_product_flash_attention_for_cpu";
+
 constexpr AttentionOp kAttentionOps[] = {
     {"aten::scaled_dot_product_attention", "attn_mask", false, true, false},
     {"aten::_scaled_dot_product_attention_math", "attn_mask", true, true, false},
     {"aten::_scaled_dot_product_efficient_attention", "attn_bias", true, true, false},
     {"aten::_scaled_dot_product_flash_attention", "", false, false, true},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu", "attn_mask", true, true, false},
+    {kCpuOp, "attn_mask", true, true, false},
     {"aten::_scaled_dot_product_cudnn_attention", "attn_bias", false, false, true},
 };
 
@@ -107,20 +110,29 @@ bool LoweringContext::lower_attention(NodeId id) {
   const bool has_bias = !op->bias.empty() && !call.is_none(op->bias);
   const TensorMeta& meta = call.result();
   const bool on_cpu = meta.device == "cpu";
-  const AttentionKernels kernels = on_cpu ? options_.cpu_attention : options_.attention;
+  const AttentionKernels kernels = !on_cpu               ? options_.attention
+                                   : is_half(meta.dtype) ? options_.cpu_half_attention
+                                                         : options_.cpu_attention;
   if (kernels == AttentionKernels::kOff) return false;
   const bool by_model = op->is_slow || (has_bias && op->is_slow_with_bias);
   if (!on_cpu && !meta.device.starts_with("cuda")) return false;
   if (!is_half(meta.dtype) && !(on_cpu && meta.dtype == DType::kFloat32)) return false;
-  for (uint32_t output = 1; output < node.outputs.size(); ++output) {
-    if (!users_[{id, output}].empty() || is_output_[{id, output}]) return false;
+  const auto is_used = [&](uint32_t output) {
+    return !users_[{id, output}].empty() || is_output_[{id, output}];
+  };
+  const bool has_logarithms = op->name == kCpuOp && is_used(1);
+  for (uint32_t output = has_logarithms ? 2 : 1; output < node.outputs.size(); ++output) {
+    if (is_used(output)) return false;
   }
   const Argument dropout = call.scalar("dropout_p");
   if (dropout != Argument(0.0) && dropout != Argument(int64_t{0})) return false;
   if (has_argument(node, "dropout_mask") && !call.is_none("dropout_mask")) return false;
   if (!call.is_none("scale") && !real_argument(call, "scale")) return false;
-  const bool is_measured = kernels == AttentionKernels::kAuto && !on_cpu;
-  return add_attention(call, op->bias, op->aligns_ends, is_measured, by_model);
+  return add_attention(call, {.bias = op->bias,
+                              .aligns_ends = op->aligns_ends,
+                              .has_logarithms = has_logarithms,
+                              .is_measured = kernels == AttentionKernels::kAuto && !on_cpu,
+                              .by_model = by_model});
 }
 
 KernelCandidate LoweringContext::describe_attention(OpCall& call, std::string_view bias) const {
@@ -147,8 +159,7 @@ KernelCandidate LoweringContext::describe_attention(OpCall& call, std::string_vi
   return candidate;
 }
 
-bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool aligns_ends,
-                                    bool is_measured, bool by_model) {
+bool LoweringContext::add_attention(OpCall& call, const AttentionForm& form) {
   const TensorValue query = call.tensor("query");
   const TensorValue key = call.tensor("key");
   const TensorValue value = call.tensor("value");
@@ -174,7 +185,7 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
       return false;
   }
   const bool is_causal = call.boolean("is_causal");
-  if (is_causal && aligns_ends && query.sizes[rank - 2] != key.sizes[rank - 2]) return false;
+  if (is_causal && form.aligns_ends && query.sizes[rank - 2] != key.sizes[rank - 2]) return false;
 
   ExprContext& exprs = call.exprs();
   Attention op;
@@ -199,9 +210,9 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
       !is_contiguous_along(program_, op.key, op.factors.variables[0]) ||
       !is_contiguous_along(program_, op.value, loops[rank - 1]))
     return false;
-  if (is_measured) {
-    candidates_.push_back(describe_attention(call, bias));
-    if (!choose(candidates_.back(), by_model)) return false;
+  if (form.is_measured) {
+    candidates_.push_back(describe_attention(call, form.bias));
+    if (!choose(candidates_.back(), form.by_model)) return false;
   }
 
   const double scale = call.is_none("scale")
@@ -209,11 +220,11 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
                            : *real_argument(call, "scale");
   op.score = exprs.reduced(0, DType::kFloat32) * scale;
   const Expr masked = exprs.constant(DType::kFloat32, -std::numeric_limits<double>::infinity());
-  if (!bias.empty() && !call.is_none(bias)) {
+  if (!form.bias.empty() && !call.is_none(form.bias)) {
     std::vector<Index> position(batch.begin(), batch.end());
     position.push_back(i);
     position.push_back(j);
-    const Expr element = call.load_broadcast(call.tensor(bias), position);
+    const Expr element = call.load_broadcast(call.tensor(form.bias), position);
     op.score = element.dtype() == DType::kBool ? exprs.where(element, op.score, masked)
                                                : op.score + cast(element, DType::kFloat32);
   }
@@ -229,9 +240,21 @@ bool LoweringContext::add_attention(OpCall& call, std::string_view bias, bool al
                        ? call.result().strides
                        : contiguous_strides(call.indices(), sizes);
   op.output = program_.add_buffer(std::move(buffer));
+  if (form.has_logarithms) {
+    const TensorMeta& meta = call.result(1);
+    Buffer logarithms;
+    logarithms.name = fresh_name(call.node().name + "_logsumexp");
+    logarithms.dtype = DType::kFloat32;
+    logarithms.sizes = meta.sizes;
+    logarithms.strides =
+        is_dense(meta) ? meta.strides : contiguous_strides(call.indices(), meta.sizes);
+    op.logsumexp = program_.add_buffer(std::move(logarithms));
+  }
   const BufferId output = op.output;
+  const BufferId logsumexp = op.logsumexp;
   add(std::move(op));
   set_rounded(call, 0, whole(output));
+  if (logsumexp.valid()) call.set(1, whole(logsumexp));
   return true;
 }
 

@@ -219,9 +219,10 @@ bool LoweringContext::compute_product_on_cpu(NodeId id) {
   if (options_.matrix_products == ProductKernels::kOff) return false;
   OpCall call(*this, id);
   const DType dtype = call.result().dtype;
-  const bool is_possible = dtype == DType::kFloat32 ||
-                           (is_half(dtype) && (options_.half_products ||
-                                               options_.matrix_products == ProductKernels::kOn));
+  const bool is_possible =
+      dtype == DType::kFloat32 || dtype == DType::kFloat16 ||
+      (dtype == DType::kBFloat16 &&
+       (options_.bfloat16_products || options_.matrix_products == ProductKernels::kOn));
   if (!is_possible || call.node().schema->name == "aten::mv") return false;
   const auto [left, right] = factors_of(call);
   if (left.dtype != dtype || right.dtype != dtype) return false;

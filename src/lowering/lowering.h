@@ -67,11 +67,12 @@ struct LoweringOptions : LibraryFallbacks {
   // Kernels compute random numbers from seeds that the library draws; else the library draws them.
   bool random_in_kernels = true;
   ProductKernels matrix_products = ProductKernels::kOff;
-  bool half_products = false;  // on a CPU: of half floats too, where that pays
+  bool bfloat16_products = false;  // on a CPU: of bfloat16 too, where that pays
   // By KernelCandidate::key: whether they are kernels, whatever the model says.
   std::map<std::string, bool> kernel_choices;
   AttentionKernels attention = AttentionKernels::kOff;      // on a GPU
-  AttentionKernels cpu_attention = AttentionKernels::kOff;  // on a CPU
+  AttentionKernels cpu_attention = AttentionKernels::kOff;  // on a CPU, of float32
+  AttentionKernels cpu_half_attention = AttentionKernels::kOff;
 };
 
 // Throws UserError on a graph that cannot run at all (an input of a layout that no op accepts is

@@ -112,8 +112,14 @@ class LoweringContext {
   // ---- attention.cpp ----
   // Lowers attention that had better be a kernel than the library's call.
   bool lower_attention(NodeId id);
-  bool add_attention(OpCall& call, std::string_view bias, bool aligns_ends, bool is_measured,
-                     bool by_model);
+  struct AttentionForm {
+    std::string_view bias;        // the name of the argument; empty: the op has none
+    bool aligns_ends = false;     // where it is causal
+    bool has_logarithms = false;  // of sums of exponentials, for gradients
+    bool is_measured = false;     // whether it is a kernel; else it is one
+    bool by_model = false;        // what it is where nothing was measured
+  };
+  bool add_attention(OpCall& call, const AttentionForm& form);
   KernelCandidate describe_attention(OpCall& call, std::string_view bias) const;
   // ---- padded_products.cpp ----
   bool pad_product(NodeId id);

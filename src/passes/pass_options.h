@@ -22,7 +22,9 @@ struct PassOptions : LibraryFallbacks {
   // The library multiplies all matrices on a CPU; else kernels do.
   bool library_products = true;
   ConvolutionProducts convolution_products = ConvolutionProducts::kOff;
-  bool attention_kernels = false;  // on a CPU attention is a kernel; else the library's call
+  // On a CPU attention of float32, and of half floats, is a kernel; else the library's call.
+  bool attention_kernels = false;
+  bool half_attention_kernels = false;
 };
 
 }  // namespace litz

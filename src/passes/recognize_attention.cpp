@@ -53,11 +53,7 @@ struct Operands {
 class Recognizer {
  public:
   Recognizer(const Graph& graph, const PassOptions& options)
-      : graph_(graph),
-        has_kernels_(options.attention_kernels),
-        aliases_(graph),
-        rewriter_(graph),
-        uses_(graph, 0) {
+      : graph_(graph), options_(options), aliases_(graph), rewriter_(graph), uses_(graph, 0) {
     for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
       const Node& node = graph.node(NodeId(i));
       for (const Argument& argument : node.arguments)
@@ -203,7 +199,8 @@ class Recognizer {
       if (!size.is_constant()) return false;
     }
     if (found.masked.valid() && !has_score_sizes(tensor(found.masked).sizes, found)) return false;
-    const bool is_kernel = !on_cuda && has_kernels_;
+    const bool is_kernel =
+        !on_cuda && (is_half(dtype) ? options_.half_attention_kernels : options_.attention_kernels);
     const int64_t least = is_kernel ? 2 : is_half(dtype) ? kLeastLength : kLeastLongLength;
     const int64_t width = query.sizes[2].constant();
     if (query.sizes[1].constant() < (is_kernel ? 1 : least) || key.sizes[2].constant() < least ||
@@ -464,7 +461,7 @@ class Recognizer {
   }
 
   const Graph& graph_;
-  const bool has_kernels_;
+  const PassOptions& options_;
   AliasAnalysis aliases_;
   GraphRewriter rewriter_;
   ValueMap<uint32_t> uses_;

@@ -52,6 +52,14 @@ class KernelBuilder {
     attention.value = rewrite(op.value, mapping);
     attention.score = rewrite(op.score, mapping);
     attention.one_query = !op.loops.variables[op.loops.variables.size() - 2].is_symbol();
+    if (op.logsumexp.valid()) {
+      Substitution at = as_substitution(mapping);
+      std::vector<Index> position;
+      for (size_t i = 0; i + 1 < op.loops.variables.size(); ++i)
+        position.push_back(at.apply(op.loops.variables[i]));
+      attention.logsumexp = op.logsumexp;
+      attention.logsumexp_offset = offset_of(op.logsumexp, position);
+    }
     attention.factors = {op.factors.variables[0], op.factors.extents[0]};
     const auto wide = [&](Expr value) {
       return is_half(value.dtype()) ? exprs_.cast(value, DType::kFloat32) : value;

@@ -56,6 +56,7 @@ struct GroupState {
   bool has_consumers = false;
   // Its first member is a matrix product, a sum over windows or an attention, and stays one.
   bool is_product = false;
+  BufferId logsumexp;  // of its attention, which other kernels alone read
 };
 
 std::vector<Index> rewrite_all(Substitution& substitution, std::span<const Index> expressions) {
@@ -126,6 +127,7 @@ class Fuser {
     OperationId id;
     Loops loops;
     BufferId output;
+    BufferId logsumexp;           // of an attention
     std::vector<Index> position;  // of an element of the output
     bool reduction = false;
     bool scan = false;
@@ -165,6 +167,7 @@ class Fuser {
     } else if (const auto* attention = std::get_if<Attention>(&operation.v)) {
       c.loops = {attention->loops.variables, attention->keys.variables};
       c.output = attention->output;
+      c.logsumexp = attention->logsumexp;
       c.reduction = true;
       c.product = true;
     } else if (const auto* scan = std::get_if<Scan>(&operation.v)) {
@@ -311,6 +314,7 @@ class Fuser {
       return false;
     }
     if (c.product || (states_[group].is_product && !is_behind_product(group, c))) return false;
+    if (reads(c, states_[group].logsumexp)) return false;
     if (g.members.size() >= kMaxMembers ||
         states_[group].nodes + c.nodes > options_.max_kernel_nodes) {
       *reason = "the kernel is large enough already";
@@ -342,6 +346,12 @@ class Fuser {
 
   static bool has_loops(const FusionGroup& g) {
     return g.kind == FusionGroup::Kind::kLoops || g.kind == FusionGroup::Kind::kScan;
+  }
+
+  static bool reads(const Candidate& c, BufferId buffer) {
+    return buffer.valid() &&
+           std::any_of(c.accesses.begin(), c.accesses.end(),
+                       [&](const Access& access) { return access.buffer == buffer; });
   }
 
   // Reads elements of the product, or what others made of them, once for each element.
@@ -633,6 +643,10 @@ class Fuser {
     producers_.insert_or_assign(c.id, c.producers);
     g.members.push_back({c.id, std::move(mapping), inner});
     result_.group_of_buffer[c.output] = group;
+    if (c.logsumexp.valid()) {
+      state.logsumexp = c.logsumexp;
+      result_.group_of_buffer[c.logsumexp] = group;
+    }
   }
 
   // ---- merging groups ----

@@ -27,6 +27,8 @@ void find_accesses(Kernel& kernel) {
   for (const KernelStore& store : kernel.stores) {
     if (stored.insert(store.buffer.value).second) kernel.writes.push_back(store.buffer);
   }
+  if (kernel.attention && kernel.attention->logsumexp.valid())
+    kernel.writes.push_back(kernel.attention->logsumexp);
 }
 
 std::span<const KernelId> kernels_of(const Step& step) {

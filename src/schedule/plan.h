@@ -23,7 +23,7 @@
 // the query's, unless it is one, and the feature's, the one inner loop is of the keys. Reduction 0
 // is the product, over a loop of factors inside that of the keys. The score is over the keys, of
 // kReduced(0). Reduction 1 sums up the values, with their weights; stores are outside the inner
-// loop and use it.
+// loop and use it. The logarithm of the sum of exponentials is stored once for all features.
 //
 // A reduction `over_outer` accumulates over the outer loops: it has one result for each inner
 // iteration, which the stores `after_outer` alone use. So a kernel of rows sums up columns, too.
@@ -87,6 +87,8 @@ struct KernelStore {
 
 struct KernelAttention {
   KernelLoop factors;
+  BufferId logsumexp;      // no id: it is not wanted
+  Index logsumexp_offset;  // over the loops but the feature's
   bool one_query = false;  // there is no loop of the query
   Expr query;              // loads of one dtype
   Expr key;

@@ -53,6 +53,9 @@ void print_kernel(const Plan& plan, const Kernel& kernel, std::string& text) {
   if (kernel.attention) {
     text += " attention factors " + loops_text({kernel.attention->factors});
   }
+  if (kernel.attention && kernel.attention->logsumexp.valid())
+    text += " logsumexp " + program.buffer(kernel.attention->logsumexp).name + "[" +
+            to_string(kernel.attention->logsumexp_offset) + "]";
   text += " {\n";
   for (const std::string& origin : kernel.origins) text += "  # " + origin + "\n";
   for (size_t i = 0; i < kernel.reductions.size(); ++i) {

@@ -15,7 +15,7 @@
 //   S5   `reads` and `writes` are the buffers that the expressions load and the stores write.
 //   S11  A kernel with an attention has an outer loop of a feature, one inner loop, two sums in
 //        stages 0 and 1, the first over the factors, which nothing but the score uses, and stores
-//        outside the inner loop.
+//        outside the inner loop. Its logarithm is float32 and of no feature.
 // Steps
 //   S6   Every kernel is in one step, and every step is a kernel, several that run at once, or a
 //        library op. Of kernels that run at once none writes what another one reads or writes.
@@ -120,6 +120,13 @@ class Verifier {
         require(e.op() != ExprOp::kReduced || e.number() == 1, 11, "a store of the product");
       });
     }
+    if (attention.logsumexp.valid()) {
+      check_index(attention.logsumexp_offset, 0);
+      require(!attention.logsumexp_offset.depends_on(kernel.outer.back().variable), 11,
+              "a logarithm for each feature");
+      require(program_.buffer(attention.logsumexp).dtype == DType::kFloat32, 11,
+              "a logarithm that is not float32");
+    }
     variables_.insert(attention.factors.variable.id());
   }
 
@@ -206,6 +213,8 @@ class Verifier {
       if (e.op() == ExprOp::kLoad) loaded.insert(e.buffer());
     });
     for (const KernelStore& store : kernel.stores) stored.insert(store.buffer);
+    if (kernel.attention && kernel.attention->logsumexp.valid())
+      stored.insert(kernel.attention->logsumexp);
     require(std::set<BufferId>(kernel.reads.begin(), kernel.reads.end()) == loaded, 5,
             "`reads` is not what is loaded");
     require(std::set<BufferId>(kernel.writes.begin(), kernel.writes.end()) == stored, 5,

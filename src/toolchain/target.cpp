@@ -28,6 +28,9 @@ constexpr uint32_t kAvx512bw = bit(30);
 constexpr uint32_t kAvx512vl = bit(31);
 // Leaf 7, ECX.
 constexpr uint32_t kAvx512Vnni = bit(11);
+// Leaf 7, EDX.
+constexpr uint32_t kAmxBf16 = bit(22);
+constexpr uint32_t kAmxTile = bit(24);
 // Leaf 7, subleaf 1, EAX.
 constexpr uint32_t kAvxVnni = bit(4);
 constexpr uint32_t kAvx512Bf16 = bit(5);
@@ -36,6 +39,7 @@ constexpr uint32_t kLzcnt = bit(5);
 // XCR0: the xmm and ymm halves; the mask registers and both zmm parts.
 constexpr uint64_t kYmmState = 0x6;
 constexpr uint64_t kZmmState = 0xe6;
+constexpr uint64_t kTileState = 0x60000;
 
 }  // namespace
 
@@ -74,6 +78,7 @@ CpuTarget decode_cpuid(const CpuidWords& words) {
   CpuTarget target = CpuTarget::make(CpuTarget::Isa::kAvx512);
   target.avx512_bf16 = has_bits(words.leaf7_1_eax, kAvx512Bf16);
   target.vnni = has_bits(words.leaf7_ecx, kAvx512Vnni);
+  target.amx = has_bits(words.leaf7_edx, kAmxTile | kAmxBf16) && has_bits(words.xcr0, kTileState);
   return target;
 }
 
@@ -86,6 +91,7 @@ CpuTarget CpuTarget::detect() {
     uint32_t last_subleaf = eax;
     words.leaf7_ebx = ebx;
     words.leaf7_ecx = ecx;
+    words.leaf7_edx = edx;
     if (last_subleaf >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
       words.leaf7_1_eax = eax;
     }
@@ -104,7 +110,7 @@ Result<CpuTarget> CpuTarget::parse(std::string_view text) {
   if (text == "native") return detect();
   Unsupported invalid{"'" + std::string(text) +
                       "' is no CPU target; valid are native, baseline, avx2[+vnni], "
-                      "avx512[+bf16][+vnni]"};
+                      "avx512[+bf16][+vnni][+amx]"};
   size_t plus = text.find('+');
   std::string_view base = text.substr(0, plus);
   std::string_view extras = plus == std::string_view::npos ? "" : text.substr(plus);
@@ -126,6 +132,8 @@ Result<CpuTarget> CpuTarget::parse(std::string_view text) {
       target.avx512_bf16 = true;
     } else if (extra == "+vnni" && target.isa != Isa::kBaseline128) {
       target.vnni = true;
+    } else if (extra == "+amx" && target.isa == Isa::kAvx512) {
+      target.amx = true;
     } else {
       return invalid;
     }
@@ -149,6 +157,7 @@ std::string CpuTarget::text() const {
   }
   if (avx512_bf16) text += "+bf16";
   if (vnni) text += "+vnni";
+  if (amx) text += "+amx";
   return text;
 }
 

@@ -4,7 +4,9 @@
 // targets give equal compiler flags and so equal code. Text form, also used in cache keys:
 //   baseline                128-bit vectors, what every x86-64 has
 //   avx2[+vnni]             256-bit vectors with FMA and F16C; vnni is AVX-VNNI
-//   avx512[+bf16][+vnni]    512-bit vectors (F, BW, DQ, VL, CD) with FMA and F16C
+//   avx512[+bf16][+vnni][+amx]  512-bit vectors (F, BW, DQ, VL, CD) with FMA and F16C; amx says
+//   that
+//                           PyTorch's library has a matrix unit, which kernels do not use
 // The text "native" is read as the machine at hand.
 #pragma once
 
@@ -26,6 +28,7 @@ struct CpuTarget {
   bool f16c = false;  // float16 conversions in vectors; with kAvx2 and above always
   bool avx512_bf16 = false;
   bool vnni = false;
+  bool amx = false;  // tiles of bfloat16, for the library
 
   static CpuTarget make(Isa isa);
 
@@ -51,6 +54,7 @@ struct CpuidWords {
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0;
   uint32_t leaf7_ecx = 0;
+  uint32_t leaf7_edx = 0;
   uint32_t leaf7_1_eax = 0;
   uint32_t extended1_ecx = 0;  // leaf 0x80000001
   uint64_t xcr0 = 0;           // register state that the operating system saves

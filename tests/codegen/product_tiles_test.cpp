@@ -23,10 +23,13 @@ TEST(ProductTiles, CoverEverySize) {
             EXPECT_EQ(t.block_columns % t.lanes, 0);
             EXPECT_GE(t.block_strips, 1);
             EXPECT_GE(t.factors, 1);
-            EXPECT_LE(t.block_columns * factors,
+            // One block of rows packs the factors of a step, more of them pack all.
+            const int64_t packed = t.row_blocks() == 1 ? t.factors : factors;
+            EXPECT_LE(t.block_columns * packed,
                       t.form == ProductTiles::Form::kPacked
-                          ? std::max<int64_t>(192 * 1024, t.panel() * factors)
+                          ? std::max<int64_t>(192 * 1024, t.panel() * packed)
                           : INT64_MAX);
+            EXPECT_TRUE(t.factors == factors || t.factors % 16 == 0) << "whole lines";
             EXPECT_LE(t.block_rows() * t.block_columns, 64 * 1024);
             if (t.form == ProductTiles::Form::kInPlace) {
               EXPECT_EQ(columns % t.panel(), 0) << "reads behind the last column";
@@ -49,6 +52,16 @@ TEST(ProductTiles, HaveAFormForTheRows) {
   EXPECT_EQ(form(4, false, false), Form::kPacked) << "half floats";
   EXPECT_EQ(form(100, false, true), Form::kPacked);
   EXPECT_EQ(form(100, true, false), Form::kPacked);
+}
+
+TEST(ProductTiles, FarRowsAreMoreThanTheCacheHoldsOfALine) {
+  const auto strip = [](int64_t rows) {
+    return plan_product_tiles({1, rows, 768, 768, 1, false, false}, 64);
+  };
+  EXPECT_TRUE(are_far_rows(strip(100), 4096));
+  EXPECT_TRUE(are_far_rows(strip(100), 3 * 4096));
+  EXPECT_FALSE(are_far_rows(strip(100), 4096 + 64));
+  EXPECT_FALSE(are_far_rows(strip(4), 4096));
 }
 
 // Threads can share out what is worth it.

@@ -50,6 +50,17 @@ TEST_F(ScoreBounds, TakeOutWhatLiesInside) {
   EXPECT_EQ(bounded.upper.size(), 2U);
 }
 
+TEST_F(ScoreBounds, TakeTermsForConditions) {
+  const Expr zero = exprs_.constant(DType::kFloat32, 0);
+  const Expr always = exprs_.constant(DType::kBool, 1);
+  const BoundedScore bounded =
+      bounded_score(score_ + masked(both(causal_, always), zero), query_, key_);
+  EXPECT_EQ(bounded.rest, score_);
+  EXPECT_EQ(bounded.upper.size(), 1U);
+  const Expr bias = score_ + masked(causal_, exprs_.constant(DType::kFloat32, 1));
+  EXPECT_EQ(bounded_score(bias, query_, key_).rest, bias);
+}
+
 TEST_F(ScoreBounds, KeepWhatIsNoMask) {
   // A finite number is a score like any other.
   const Expr score = exprs_.where(causal_, score_, exprs_.constant(DType::kFloat32, -1e30));

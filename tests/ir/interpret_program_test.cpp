@@ -71,8 +71,9 @@ TEST(InterpretProgram, Attention) {
   buffer v: bf16[3, 2] input 2
   buffer b: f32[4, 3] input 3
   buffer y: f32[4, 2]
+  buffer l: f32[4]
   inputs (q = tensor q, k = tensor k, v = tensor v, b = tensor b)
-  attention y[d0 < 4, d1 < 2] keys [d2 < 3] factors [d3 < 2] {
+  attention y logsumexp l [d0 < 4, d1 < 2] keys [d2 < 3] factors [d3 < 2] {
     t0 = load q[d0, d3]
     t1 = load k[d2, d3]
     t2 = reduced 0: f32
@@ -82,7 +83,7 @@ TEST(InterpretProgram, Attention) {
     t6 = load v[d2, d1]
     query t0 key t1 score t5 value t6
   }
-  return (tensor y)
+  return (tensor y, tensor l)
 })");
   constexpr uint16_t kOne = 0x3f80;
   test.input<uint16_t>(DType::kBFloat16, {4, 2}, {kOne, 0, 0, kOne, 0, 0, 0, 0});
@@ -95,6 +96,10 @@ TEST(InterpretProgram, Attention) {
   const std::vector<float> expected = {8.0F / 3, 20.0F / 3, 4.0F / 3, 16.0F / 3, 2, 6, 0, 0};
   ASSERT_EQ(y.size(), expected.size());
   for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected[i], 1e-6) << i;
+  const std::vector<float> logarithms = test.output<float>(1);
+  const std::vector<float> sums = {std::log(3.0F), std::log(3.0F), -1e30F, 0};
+  ASSERT_EQ(logarithms.size(), sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) EXPECT_FLOAT_EQ(logarithms[i], sums[i]) << i;
 }
 
 TEST(InterpretProgram, EmptyTensors) {

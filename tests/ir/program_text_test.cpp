@@ -25,6 +25,7 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
   buffer mm: f32[s0, s0] extern
   buffer one: f32[1]
   buffer att: f32[s0, 2]
+  buffer logs: f32[s0]
   inputs (x = tensor x, n = int s1, "odd name" = tensor "odd name")
 
   pointwise y[d0 < s0, d1 < 16] {  # add: model.py:12, x = "#1" \\ y
@@ -113,7 +114,7 @@ constexpr char kEverything[] = R"(program(s0: size[2, inf], s1: size[0, 10]) {
     side_effects
   }
 
-  attention att[d0 < s0, d1 < 2] keys [d2 < 2] factors [d3 < 2] {
+  attention att logsumexp logs [d0 < s0, d1 < 2] keys [d2 < 2] factors [d3 < 2] {
     t0 = load w[d3, 0]
     t1 = load w[d2, 0]
     t2 = reduced 0: f32

@@ -212,6 +212,8 @@ constexpr char kAttention[] = R"(program() {
   buffer q: f16[4, 2] input 0
   buffer k: f16[3, 2] input 1
   buffer y: f32[4, 2]
+  buffer l: f32[4]
+  buffer wide: f32[4, 2]
   inputs (q = tensor q, k = tensor k)
   attention y[d0 < 4, d1 < 2] keys [d2 < 3] factors [d3 < 2] {
     t0 = load q[d0, d3]
@@ -243,6 +245,11 @@ TEST(VerifyProgram, P21Attention) {
             "P21: operation: an operand depends on d1\n"
             "P15: operation: value of f16 for buffer y of f32");
   EXPECT_EQ(attention_faults_with("reduced 0", "reduced 1"), "P11: operation: reduced 1");
+  EXPECT_EQ(attention_faults_with("attention y[", "attention y logsumexp l ["), "");
+  EXPECT_EQ(attention_faults_with("attention y[", "attention y logsumexp wide ["),
+            "P15: operation: loops do not have the sizes of buffer wide");
+  EXPECT_EQ(attention_faults_with("q: f16[4, 2]", "q: i32[4, 2]"),
+            "P21: operation: an operand that is no load of a float32 or a half float");
   Program program = parse_program(kAttention);
   std::get<Attention>(program.operations()[OperationId(0)].v).factors = {};
   EXPECT_EQ(find_program_faults(program).front(),

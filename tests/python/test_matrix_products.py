@@ -187,6 +187,63 @@ def test_half_floats(fn: Callable, dtype: torch.dtype) -> None:
         torch.testing.assert_close(result.double(), exact, rtol=1.02 * torch.finfo(dtype).eps / 2, atol=1e-4)
 
 
+def within_bounds(result: Tensor, a: Tensor, b: Tensor) -> bool:
+    """Rounded once, behind sums of float32 of at most 384 products one after the other, which are added up."""
+    exact, magnitude = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+    factors = a.shape[-1]
+    terms = min(factors, 384) + factors / 384 + 2
+    bound = exact.abs() * torch.finfo(result.dtype).eps / 2 + 1.01 * terms * 2**-24 * magnitude
+    return bool(((result.double() - exact).abs() <= bound).all())
+
+
+# Of one row and more, with odd numbers of factors, of less than a vector, of a step and of more.
+PAIRS = [(2, 16, 64), (3, 40, 71), (8, 128, 96), (14, 64, 385), (15, 33, 17), (40, 100, 2), (130, 70, 801), (30, 48, 2048)]
+
+
+@pytest.mark.parametrize("size", PAIRS, ids=str)
+@pytest.mark.parametrize("fn", [nn, nt, tn, tt])
+def test_pairs_of_bfloat16(fn: Callable, size: tuple[int, int, int]) -> None:
+    a, b = (t.bfloat16() for t in operands(fn, *size))
+    if has_kernels():
+        assert library_calls(fn, a, b) == []
+    torch._dynamo.reset()
+    left, right = fn.__name__
+    result = compiled(fn)(a, b)
+    assert within_bounds(result, a.t() if left == "t" else a, b.t() if right == "t" else b)
+
+
+def test_pairs_in_views_and_batches() -> None:
+    a, b = torch.randn(50, 101).bfloat16(), torch.randn(90, 81).bfloat16()
+    assert within_bounds(compiled(lambda a, b: a[3:40, 11:70] @ b[5:64, 7:60])(a, b), a[3:40, 11:70], b[5:64, 7:60])
+    x, w = a[3:40, 11:70], b[7:60, 6:65].t()
+    assert within_bounds(compiled(lambda a, b: a[3:40, 11:70] @ b[7:60, 6:65].t())(a, b), x, w)
+    q, k = torch.randn(5, 2, 20, 33).bfloat16(), torch.randn(5, 2, 33, 40).bfloat16()
+    assert within_bounds(compiled(torch.matmul)(q, k), q, k)
+    q = torch.randn(30, 4, 33).bfloat16()
+    assert within_bounds(compiled(torch.matmul)(q, k[0, 0]), q, k[0, 0]), "one right operand"
+
+
+@pytest.mark.parametrize("fn", [nn, nt])
+@pytest.mark.parametrize("rows", [4, 40])
+def test_pairs_keep_nan_and_infinity_where_they_are(fn: Callable, rows: int) -> None:
+    a, b = (t.bfloat16() for t in operands(fn, rows, 37, 69))
+    a[1, 68] = float("nan")
+    a[2, 68] = float("inf")
+    (b if fn is nn else b.t())[68, 36] = float("-inf")
+    with torch.no_grad():
+        result, eager = compiled(fn)(a, b), fn(a, b)
+    assert torch.equal(result.isnan(), eager.isnan()) and torch.equal(result.isinf(), eager.isinf())
+
+
+# A multiple of 4096 bytes apart, and not a multiple of a vector's elements long.
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_that_share_lines_of_the_cache(dtype: torch.dtype) -> None:
+    a, b = torch.randn(40, 2048).to(dtype), torch.randn(50, 2048).to(dtype)
+    assert within_bounds(compiled(nt)(a, b), a, b.t())
+    part = compiled(lambda a, b: a[:, 3:1010] @ b[:, 3:1010].t())
+    assert within_bounds(part(a, b), a[:, 3:1010], b[:, 3:1010].t())
+
+
 def test_what_is_behind_a_product_of_half_floats() -> None:
     x, w, b = (torch.randn(shape).bfloat16() for shape in ((30, 70), (45, 70), (45,)))
     fn = lambda x, w, b: F.gelu(F.linear(x, w, b))

@@ -12,9 +12,9 @@ using Isa = CpuTarget::Isa;
 // What a processor with everything says, running under a system that saves everything.
 CpuidWords everything() {
   CpuidWords words;
-  words.leaf1_ecx = words.leaf7_ebx = words.leaf7_ecx = words.leaf7_1_eax = words.extended1_ecx =
-      0xffffffff;
-  words.xcr0 = 0xff;
+  words.leaf1_ecx = words.leaf7_ebx = words.leaf7_ecx = words.leaf7_edx = words.leaf7_1_eax =
+      words.extended1_ecx = 0xffffffff;
+  words.xcr0 = 0x600ff;
   return words;
 }
 
@@ -25,7 +25,7 @@ bool has_flag(const CpuTarget& target, const std::string& flag) {
 
 TEST(CpuTarget, TextFormsRoundTrip) {
   for (const char* text : {"baseline", "avx2", "avx2+vnni", "avx512", "avx512+bf16", "avx512+vnni",
-                           "avx512+bf16+vnni"}) {
+                           "avx512+bf16+vnni", "avx512+bf16+vnni+amx"}) {
     Result<CpuTarget> target = CpuTarget::parse(text);
     ASSERT_TRUE(target) << target.reason();
     EXPECT_EQ(target->text(), text);
@@ -33,11 +33,11 @@ TEST(CpuTarget, TextFormsRoundTrip) {
 }
 
 TEST(CpuTarget, InvalidTextIsRefusedWithTheValidForms) {
-  for (const char* text : {"", "avx", "AVX2", "avx2+bf16", "baseline+vnni", "avx512+",
+  for (const char* text : {"", "avx", "AVX2", "avx2+bf16", "baseline+vnni", "avx2+amx", "avx512+",
                            "avx512+fp16", "avx512 +bf16"}) {
     Result<CpuTarget> target = CpuTarget::parse(text);
     ASSERT_FALSE(target) << text;
-    EXPECT_NE(target.reason().find("avx512[+bf16][+vnni]"), std::string::npos);
+    EXPECT_NE(target.reason().find("avx512[+bf16][+vnni][+amx]"), std::string::npos);
   }
 }
 
@@ -65,7 +65,7 @@ TEST(CpuTarget, VectorWidthFollowsTheInstructionSet) {
 }
 
 TEST(CpuTarget, DetectionTakesTheWidestCompleteSet) {
-  EXPECT_EQ(decode_cpuid(everything()).text(), "avx512+bf16+vnni");
+  EXPECT_EQ(decode_cpuid(everything()).text(), "avx512+bf16+vnni+amx");
 
   CpuidWords no_bw = everything();
   no_bw.leaf7_ebx &= ~(1u << 30);
@@ -75,6 +75,10 @@ TEST(CpuTarget, DetectionTakesTheWidestCompleteSet) {
   no_fma.leaf1_ecx &= ~(1u << 12);
   EXPECT_EQ(decode_cpuid(no_fma).text(), "baseline");
   EXPECT_EQ(decode_cpuid(CpuidWords{}).text(), "baseline");
+
+  CpuidWords no_tiles = everything();
+  no_tiles.xcr0 = 0xff;
+  EXPECT_EQ(decode_cpuid(no_tiles).text(), "avx512+bf16+vnni");
 }
 
 TEST(CpuTarget, RegistersThatTheSystemDoesNotSaveAreNotUsed) {
@@ -109,6 +113,7 @@ TEST(CpuTarget, RunsOnMachinesThatHaveAllOfIt) {
   EXPECT_FALSE(target("avx512+bf16").runs_on(target("avx512+vnni")));
   EXPECT_TRUE(target("avx2+vnni").runs_on(target("avx2+vnni")));
   EXPECT_FALSE(target("avx2+vnni").runs_on(target("avx512+vnni")));
+  EXPECT_TRUE(target("avx512+amx").runs_on(target("avx512"))) << "kernels do not use it";
 }
 
 }  // namespace

@@ -78,7 +78,10 @@ class AttentionPrinter {
         keys_(rows_of(attention_.key, attention_.factors.variable, variable(key_loop_))),
         values_(rows_of(attention_.value, variable(feature_loop_), variable(key_loop_))),
         size_(size_of_attention()),
-        tiles_(plan_attention_tiles(size_, vector_bytes)) {
+        tiles_(plan_attention_tiles(size_, vector_bytes)),
+        pairs_(prelude.has_pairs() && attention_.key.dtype() == DType::kBFloat16 &&
+               size_.is_in_order && !tiles_.in_place),
+        factors_(pairs_ ? (size_.factors + 1) / 2 : size_.factors) {
     for (DType dtype : {DType::kInt32, DType::kInt64, DType::kUInt8}) prelude_.type(dtype, 1);
   }
 
@@ -166,11 +169,12 @@ class AttentionPrinter {
     };
     if (!tiles_.in_place) {
       const int64_t keys = tiles_.packs_all ? whole(size_.keys, tiles_.panel()) : tiles_.keys;
-      declare("keys", keys * size_.factors);
-      declare("values", (tiles_.packs_all ? size_.keys : tiles_.keys) * panels_of_features());
+      const int64_t rows = tiles_.packs_all ? size_.keys : tiles_.keys;
+      declare("keys", keys * factors_);
+      declare("values", (pairs_ ? (rows + 1) / 2 : rows) * panels_of_features());
     }
     if (!size_.is_in_order) declare("rows", tiles_.keys * std::max(size_.factors, size_.features));
-    declare("queries", tiles_.block_rows() * size_.factors);
+    declare("queries", tiles_.block_rows() * factors_);
     declare("scores", tiles_.strip_rows * scores_width());
     declare("sums", tiles_.block_rows() * sums_width());
     declare("totals", tiles_.block_rows() * lanes());
@@ -220,15 +224,20 @@ class AttentionPrinter {
     LITZ_CHECK(row && row->stride.is_constant(1),
                "neighbours of an attention's query are not neighbours in memory");
     open_rows();
-    out().line(prelude_.read_row(attention_.query.dtype()) + "(" +
-               pointer(attention_.query, body_.index(row->rest)) + ", " + text(size_.factors) +
-               ", queries + (" + query_name() + " - top) * " + text(size_.factors) + ");");
+    const std::string from = pointer(attention_.query, body_.index(row->rest));
+    const std::string to = "queries + (" + query_name() + " - top) * " + text(factors_);
+    if (pairs_) {
+      out().line(prelude_.copy_pairs() + "(" + from + ", 0, 1, " + text(size_.factors) + ", " + to +
+                 ", " + text(factors_) + ");");
+    } else {
+      out().line(prelude_.read_row(attention_.query.dtype()) + "(" + from + ", " +
+                 text(size_.factors) + ", " + to + ");");
+    }
     close_rows("top", "bottom");
     // Rows of a strip that there are not.
     if (tiles_.strips == 0)
-      out().line("for (i64 i = (bottom - top) * " + text(size_.factors) +
-                 "; i < (last - strip) * " + text(tiles_.strip_rows * size_.factors) +
-                 "; ++i) queries[i] = 0;");
+      out().line("for (i64 i = (bottom - top) * " + text(factors_) + "; i < (last - strip) * " +
+                 text(tiles_.strip_rows * factors_) + "; ++i) queries[i] = 0;");
     const std::string fill = prelude_.fill_row();
     const std::string rows = "(last - strip) * " + text(tiles_.strip_rows) + " * ";
     out().line(fill + "(sums, " + rows + text(sums_width()) + ", 0.0f);");
@@ -267,8 +276,8 @@ class AttentionPrinter {
   }
   void pack_keys(DType memory, const std::string& from, const std::string& stride,
                  const std::string& count) {
-    out().line(prelude_.pack_columns(memory, 2) + "(" + from + ", " + stride + ", " +
-               text(size_.factors) + ", " + count + ", keys);");
+    out().line((pairs_ ? prelude_.pack_pairs(2) : prelude_.pack_columns(memory, 2)) + "(" + from +
+               ", " + stride + ", " + text(size_.factors) + ", " + count + ", keys);");
   }
   void pack_values(Expr load, const std::string& at, const std::string& stride,
                    const std::string& count) {
@@ -276,8 +285,9 @@ class AttentionPrinter {
   }
   void pack_values(DType memory, const std::string& from, const std::string& stride,
                    const std::string& count) {
-    out().line(prelude_.pack_rows(memory, 2) + "(" + from + ", " + stride + ", " + count + ", " +
-               text(size_.features) + ", values);");
+    out().line((pairs_ ? prelude_.join_rows() : prelude_.pack_rows(memory, 2)) + "(" + from + ", " +
+               stride + ", " + count + ", " + text(size_.features) + ", values" +
+               (pairs_ ? ", " + text(tiles_.panel()) : "") + ");");
   }
 
   // From the key `k` on.
@@ -385,24 +395,32 @@ class AttentionPrinter {
     const std::string at = tiles_.packs_all ? "k" : "0";
     const std::string rows_before = "(from - top) * ";
     const std::string panel = text(tiles_.panel());
-    const std::string factors = text(size_.factors);
+    const std::string factors = text(factors_);
+    // Rows of an array of words, as the left operand of a product; how far they are apart.
+    const auto left = [&](const std::string& rows) {
+      return pairs_ ? "(const u16*)(" + rows + ")" : rows;
+    };
+    const int64_t halves = pairs_ ? 2 : 1;
     // The products of a strip with panels, or with a half of one behind the last whole one.
     const auto product = [&](int vectors, const std::string& arguments) {
+      const auto tile = [&](int64_t rows) {
+        return prelude_.product_tile({.rows = rows, .vectors = vectors, .pairs = pairs_});
+      };
       const std::string call = "(" + arguments + ");";
-      const std::string tall = prelude_.product_tile(tiles_.strip_rows, vectors, true);
-      if (tiles_.strips == 0 || tiles_.tall_strips == tiles_.strips) return tall + call;
-      const std::string low = prelude_.product_tile(tiles_.strip_rows - 1, vectors, true);
-      return "(m < " + text(tiles_.tall_strips) + " ? " + tall + " : " + low + ")" + call;
+      if (tiles_.strips == 0 || tiles_.tall_strips == tiles_.strips)
+        return tile(tiles_.strip_rows) + call;
+      return "(m < " + text(tiles_.tall_strips) + " ? " + tile(tiles_.strip_rows) + " : " +
+             tile(tiles_.strip_rows - 1) + ")" + call;
     };
     const auto score = [&](int vectors, int64_t first) {
-      return product(vectors, "queries + " + rows_before + factors + " + " + text(first) + ", " +
-                                  factors + ", keys + (" + at + " + j) * " + factors + " + " +
-                                  text(first * tiles_.panel()) + ", " + panel + ", " +
-                                  text(std::min(kFactors, size_.factors - first)) +
+      return product(vectors, left("queries + " + rows_before + factors + " + " + text(first)) +
+                                  ", " + text(halves * factors_) + ", keys + (" + at + " + j) * " +
+                                  factors + " + " + text(first * tiles_.panel()) + ", " + panel +
+                                  ", " + text(std::min(kFactors, factors_ - first)) +
                                   ", scores + j, " + text(scores_width()) +
                                   (first == 0 ? ", false" : ", true"));
     };
-    for (int64_t first = 0; first < size_.factors; first += kFactors) {
+    for (int64_t first = 0; first < factors_; first += kFactors) {
       out().line(first == 0 ? "i64 j = 0;" : "j = 0;");
       out().line("for (; j + " + text(lanes()) + " < stop - k; j += " + panel + ") " +
                  score(2, first));
@@ -410,12 +428,20 @@ class AttentionPrinter {
     }
 
     print_rows();
-    const std::string keys = tiles_.packs_all ? text(size_.keys) : "(step_end - k)";
+    const auto of_pairs = [&](const std::string& keys) {
+      return pairs_ ? "(" + keys + " + 1) / 2" : keys;
+    };
+    const std::string keys = tiles_.packs_all ? text(pairs_ ? (size_.keys + 1) / 2 : size_.keys)
+                                              : "(" + of_pairs("(step_end - k)") + ")";
+    const std::string first = !tiles_.packs_all ? ""
+                              : pairs_          ? " + k / 2 * " + panel
+                                                : " + k * " + panel;
     const auto sum = [&](int vectors, const std::string& feature) {
-      return product(vectors, "scores, " + text(scores_width()) + ", values + " + feature + " * " +
-                                  keys + " + " + at + " * " + panel + ", " + panel +
-                                  ", stop - k, sums + " + rows_before + text(sums_width()) + " + " +
-                                  feature + ", " + text(sums_width()) + ", true");
+      return product(vectors, left("scores") + ", " + text(halves * scores_width()) +
+                                  ", values + " + feature + " * " + keys + first + ", " + panel +
+                                  ", " + of_pairs("(stop - k)") + ", sums + " + rows_before +
+                                  text(sums_width()) + " + " + feature + ", " + text(sums_width()) +
+                                  ", true");
     };
     const int64_t panels = sums_width() / tiles_.panel();
     if (panels > 0)
@@ -464,8 +490,9 @@ class AttentionPrinter {
     out().line("tops[" + row + " - top] = higher;");
     out().close();
     // Of nothing but masked keys the differences would be those of infinities.
-    out().line(prelude_.weigh_row() + "(s, row_stop - k, stop - k, higher > " + infinity +
-               " ? higher : 0.0f, totals + " + place + " * " + lanes + ");");
+    out().line(prelude_.weigh_row(pairs_) + "(s, row_stop - k, stop - k" + (pairs_ ? " + 1" : "") +
+               ", higher > " + infinity + " ? higher : 0.0f, totals + " + place + " * " + lanes +
+               ");");
   }
 
   // Bounds that are not taken out of the score may end a step anywhere.
@@ -503,6 +530,11 @@ class AttentionPrinter {
         text(lanes()) + "));");
     out().line(prelude_.scale_row() + "(" + sums + ", " + text(sums_width()) +
                ", 1.0f / (total == 0.0f ? 1.0f : total));");
+    if (attention_.logsumexp.valid())
+      out().line("((f32*)" + arguments_.pointer(attention_.logsumexp) + ")[" +
+                 body_.index(attention_.logsumexp_offset) + "] = total == 0.0f ? 0.0f : tops[" +
+                 row + " - top] + " + prelude_.function(PreludeFn::kLog, DType::kFloat32, 1) +
+                 "(total);");
     body_.set_accumulator_array(1, sums, feature_loop_, "0");
     out().line("const i64 to = " + text(size_.features) + ";");
     out().line("i64 v = 0;");
@@ -528,6 +560,8 @@ class AttentionPrinter {
   const Rows values_;
   const AttentionSize size_;
   const AttentionTiles tiles_;
+  const bool pairs_;       // of bfloat16, the factors of both products
+  const int64_t factors_;  // of queries and keys, or pairs of them
 };
 
 }  // namespace

@@ -47,12 +47,13 @@ class ProductPrinter {
         rows_loop_(columns_loop_ - 1),
         left_(*layout_of(product.left.coordinates()[0], variable(rows_loop_), factor())),
         right_(*layout_of(product.right.coordinates()[0], variable(columns_loop_), factor())),
+        pairs_(prelude.has_pairs() && product.dtype == DType::kBFloat16),
         size_(size_of_product()),
         tiles_(plan_product_tiles(size_, vector_bytes)) {
     for (DType dtype : {DType::kInt32, DType::kInt64, DType::kUInt8}) prelude_.type(dtype, 1);
     if (tiles_.form != Form::kDots) result_ = plain_result();
     shares_right_ = size_.batches > 1 && shares_right();
-    if (shares_right_ && !widens_left())
+    if (shares_right_ && !copies_left())
       together_ = batches_of_item(size_, tiles_, extent(rows_loop_ - 1));
   }
 
@@ -63,7 +64,7 @@ class ProductPrinter {
     print_places();
     const size_t bound = together_ > 1 ? rows_loop_ - 1 : rows_loop_;
     for (size_t i = 0; i < bound; ++i) body_.push_scope(i, name_of(i));
-    if (tiles_.form == Form::kPacked) print_panels();
+    if (tiles_.form == Form::kPacked && !packs_steps()) print_panels();
     print_tiles();
     print_stores();
     for (size_t i = 0; i < bound; ++i) body_.pop_scope("");
@@ -92,10 +93,11 @@ class ProductPrinter {
     for (size_t i = 0; i < rows_loop_; ++i) size.batches *= extent(i);
     size.rows = extent(rows_loop_);
     size.columns = extent(columns_loop_);
-    size.factors = extent(analysis_.num_loops() - 1);
+    const int64_t factors = extent(analysis_.num_loops() - 1);
+    size.factors = pairs_ ? (factors + 1) / 2 : factors;
     for (size_t i = columns_loop_ + 1; i + 1 < analysis_.num_loops(); ++i) size.parts *= extent(i);
-    if (product_.right.dtype() == DType::kFloat32) {
-      size.has_rows = right_.outer_stride == 1;
+    if (product_.right.dtype() == DType::kFloat32 || pairs_) {
+      size.has_rows = right_.outer_stride == 1 && (!pairs_ || factors % 2 == 0);
       size.has_dots = right_.k_stride == 1 && left_.k_stride == 1;
     }
     return size;
@@ -126,6 +128,12 @@ class ProductPrinter {
     if (loop + 1 != rows_loop_) return extent(loop);
     return (extent(loop) + together_ - 1) / together_;
   }
+  // Items that read the same columns of the right operand.
+  int64_t items_of_columns() const {
+    return tiles_.row_blocks() * (shares_right_ ? batch_items() : 1);
+  }
+  // What one item reads alone is packed for each step of it.
+  bool packs_steps() const { return tiles_.form == Form::kPacked && items_of_columns() == 1; }
   int64_t batch_items() const {
     int64_t items = 1;
     for (size_t i = 0; i < rows_loop_; ++i) items *= steps_of(i);
@@ -162,23 +170,37 @@ class ProductPrinter {
                       "; ++" + name_of(i) + ")");
   }
   std::string panels() const {
-    if (size_.parts == 1) return "panels";
+    if (size_.parts == 1 || packs_steps()) return "panels";
     return "panels + part * " + text(tiles_.block_columns * size_.factors);
   }
 
-  bool widens_left() const { return is_half(product_.left.dtype()); }
+  // Half floats are widened, or become pairs where they are not pairs in memory.
+  bool copies_left() const {
+    if (!pairs_) return is_half(product_.left.dtype());
+    return tiles_.form != Form::kDots && (left_.k_stride != 1 || operand_factors() % 2 != 0);
+  }
+  int64_t operand_factors() const { return extent(analysis_.num_loops() - 1); }
+  // In columns of a copy of the left operand.
+  int64_t copy_width() const {
+    if (left_.k_stride == 1) return tiles_.factors;
+    return pairs_ ? (tiles_.block_rows() + tiles_.lanes - 1) / tiles_.lanes * tiles_.lanes
+                  : tiles_.block_rows();
+  }
   int64_t block_width() const { return result_ ? tiles_.panel() : tiles_.block_columns; }
 
   void declare_arrays() {
     const auto declare = [&](const std::string& name, int64_t elements) {
       out().line("alignas(64) f32 " + name + "[" + text(elements) + "];");
     };
-    if (tiles_.form == Form::kPacked)
-      declare("panels", tiles_.block_columns * size_.factors * size_.parts);
+    if (tiles_.form == Form::kPacked) {
+      declare("panels", tiles_.block_columns *
+                            (packs_steps() ? tiles_.factors : size_.factors * size_.parts));
+    }
     if (!result_ || size_.columns % tiles_.panel() != 0)
       declare("block", together_ * tiles_.block_rows() * block_width());
-    if (widens_left()) declare("wide", tiles_.block_rows() * tiles_.factors);
-    if (tiles_.form == Form::kPacked) out().line("i64 packed = -1;");
+    if (copies_left())
+      declare("wide", copy_width() * (left_.k_stride == 1 ? tiles_.block_rows() : tiles_.factors));
+    if (tiles_.form == Form::kPacked && !packs_steps()) out().line("i64 packed = -1;");
   }
 
   // The block of an item: rows from `top` to `bottom`, columns from `first`, so many `columns`.
@@ -188,8 +210,7 @@ class ProductPrinter {
     const std::string width = text(tiles_.block_columns);
     // All batches of the same columns come one after the other where they share the right operand.
     const bool shares = shares_right_;
-    out().line("const i64 of_columns = it / " +
-               text(tiles_.row_blocks() * (shares ? batch_items() : 1)) + ";");
+    out().line("const i64 of_columns = it / " + text(items_of_columns()) + ";");
     out().line("const i64 first = of_columns % " + across + " * " + width + ";");
     out().line("const i64 columns = " + text(size_.columns) + " - first < " + width + " ? " +
                text(size_.columns) + " - first : " + width + ";");
@@ -229,66 +250,93 @@ class ProductPrinter {
   }
 
   void print_panels() {
-    const DType memory = product_.right.dtype();
-    const bool by_rows = right_.outer_stride == 1;
-    const std::string pack = by_rows ? prelude_.pack_rows(memory, tiles_.vectors)
-                                     : prelude_.pack_columns(memory, tiles_.vectors);
-    const std::string stride = text(by_rows ? right_.k_stride : right_.outer_stride);
     out().open("if (packed != of_columns) {");
     out().line("packed = of_columns;");
     open_parts();
-    print_packing(pack, stride);
+    print_packing(body_.index(right_.base), text(operand_factors()));
     close_parts();
     out().close();
   }
 
-  void print_packing(const std::string& pack, const std::string& stride) {
+  void print_packing(const std::string& base, const std::string& factors) {
     const DType memory = product_.right.dtype();
-    const std::string base = body_.index(right_.base);
+    const bool by_rows = right_.outer_stride == 1;
+    std::string pack;
+    if (pairs_) {
+      pack = by_rows ? prelude_.join_rows() : prelude_.pack_pairs(tiles_.vectors);
+    } else {
+      pack = by_rows ? prelude_.pack_rows(memory, tiles_.vectors)
+                     : prelude_.pack_columns(memory, tiles_.vectors);
+    }
     out().line(
         pack + "(" +
         pointer(product_.right.buffer(), memory, base + " + first * " + text(right_.outer_stride)) +
-        ", " + stride + ", " + text(size_.factors) + ", columns, " + panels() + ");");
+        ", " + text(by_rows ? right_.k_stride : right_.outer_stride) + ", " + factors +
+        ", columns, " + panels() + (pairs_ && by_rows ? ", " + text(tiles_.panel()) : "") + ");");
   }
 
   // Where the left operand's rows are read for the tiles of a step.
   struct LeftRows {
     std::string at_row_m;
-    bool rows_apart = false;  // by the stride; else the factors are
+    PreludeTile::Left order = PreludeTile::Left::kRows;
     int64_t stride = 0;
   };
 
   LeftRows print_left() {
+    using Order = PreludeTile::Left;
     const DType memory = product_.left.dtype();
     const std::string base = body_.index(left_.base);
     const auto place = [&](const std::string& row) {
-      return pointer(
-          product_.left.buffer(), memory,
-          base + " + " + row + " * " + text(left_.outer_stride) + " + k * " + text(left_.k_stride));
+      return pointer(product_.left.buffer(), memory,
+                     base + " + " + row + " * " + text(left_.outer_stride) + " + k * " +
+                         text(left_.k_stride * of_factor()));
     };
     const bool by_rows = left_.k_stride == 1;
-    if (!widens_left()) return {place("m"), by_rows, by_rows ? left_.outer_stride : left_.k_stride};
-    const int64_t width = by_rows ? tiles_.factors : tiles_.block_rows();
-    out().line(prelude_.widen_rows(memory) + "(" + place("top") + ", " +
+    if (!copies_left()) {
+      const bool far = by_rows && are_far_rows(tiles_, left_.outer_stride *
+                                                           static_cast<int64_t>(size_of(memory)));
+      return {place("m"),
+              far       ? Order::kFarRows
+              : by_rows ? Order::kRows
+                        : Order::kFactors,
+              by_rows ? left_.outer_stride : left_.k_stride};
+    }
+    const int64_t width = copy_width();
+    const std::string copy = !pairs_   ? prelude_.widen_rows(memory)
+                             : by_rows ? prelude_.copy_pairs()
+                                       : prelude_.join_rows();
+    const std::string factors = operand_steps();
+    out().line(copy + "(" + place("top") + ", " +
                text(by_rows ? left_.outer_stride : left_.k_stride) + ", " +
-               (by_rows ? "bottom - top, steps" : "steps, bottom - top") + ", wide, " +
+               (by_rows ? "bottom - top, " + factors : factors + ", bottom - top") + ", wide, " +
                text(width) + ");");
-    if (by_rows) return {"wide + (m - top) * " + text(width), true, width};
-    return {"wide + (m - top)", false, width};
+    if (!by_rows) return {"wide + (m - top)", Order::kFactors, width};
+    const std::string row = "wide + (m - top) * " + text(width);
+    if (pairs_) return {"(const u16*)(" + row + ")", Order::kRows, 2 * width};
+    return {row, Order::kRows, width};
   }
+
+  int64_t of_factor() const { return pairs_ ? 2 : 1; }
+  // The operands' factors of a step.
+  std::string operand_steps() const { return pairs_ ? "halves" : "steps"; }
 
   // The right operand for the columns from `first + j` and the factors from k.
   std::string right_place() {
+    if (packs_steps()) return panels() + " + j * steps";
     if (tiles_.form == Form::kPacked)
       return panels() + " + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
-    return pointer(product_.right.buffer(), DType::kFloat32,
+    return pointer(product_.right.buffer(), product_.right.dtype(),
                    body_.index(right_.base) + " + (first + j) * " + text(right_.outer_stride) +
-                       " + k * " + text(right_.k_stride));
+                       " + k * " + text(right_.k_stride * of_factor()));
   }
 
   std::string tile(int64_t rows, int64_t columns, const LeftRows& left) {
-    if (tiles_.form == Form::kDots) return prelude_.dot_tile(rows, columns);
-    return prelude_.product_tile(rows, tiles_.vectors, left.rows_apart);
+    if (tiles_.form == Form::kDots) return prelude_.dot_tile(rows, columns, pairs_);
+    return prelude_.product_tile({.rows = rows,
+                                  .vectors = tiles_.vectors,
+                                  .left = left.order,
+                                  .pairs = pairs_,
+                                  .join_rows = pairs_ && tiles_.form == Form::kInPlace});
   }
 
   int64_t right_stride() const {
@@ -305,6 +353,16 @@ class ProductPrinter {
     out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
     out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
                " - k : " + step + ";");
+    if (pairs_) {
+      const std::string all = text(operand_factors());
+      out().line("const i64 halves = 2 * (k + steps) < " + all + " ? 2 * steps : " + all +
+                 " - 2 * k;");
+      if (tiles_.form != Form::kDots && !packs_steps() && !copies_left())
+        out().line("(void)halves;");
+    }
+    if (packs_steps())
+      print_packing(body_.index(right_.base) + " + k * " + text(right_.k_stride * of_factor()),
+                    operand_steps());
     LeftRows left;
     if (together_ == 1) left = print_left();
     out().line("i64 j = 0;");
@@ -329,7 +387,8 @@ class ProductPrinter {
   // Of the columns from j, to the result's place or the block.
   void print_strips(LeftRows left, int64_t columns, bool to_result) {
     const std::string width = text(to_result ? result_->outer_stride : block_width());
-    out().line("const f32* const right = " + right_place() + ";");
+    out().line("const " + std::string(pairs_ && tiles_.form != Form::kPacked ? "u16" : "f32") +
+               "* const right = " + right_place() + ";");
     open_batches();
     if (together_ > 1) left = print_left();
     const std::string to = to_result ? result_place() : block() + (result_ ? "" : " + j");
@@ -338,8 +397,9 @@ class ProductPrinter {
     const auto print = [&](const std::string& end, int64_t rows) {
       out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left) +
                  "(" + left.at_row_m + ", " + text(left.stride) + ", right, " +
-                 text(right_stride()) + ", steps, to + (m - top) * " + width + ", " + width +
-                 (size_.parts == 1 ? ", k != 0);" : ", k + part != 0);"));
+                 text(right_stride()) + ", " +
+                 (tiles_.form == Form::kDots ? operand_steps() : "steps") + ", to + (m - top) * " +
+                 width + ", " + width + (size_.parts == 1 ? ", k != 0);" : ", k + part != 0);"));
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
@@ -382,6 +442,7 @@ class ProductPrinter {
   const size_t rows_loop_;
   const Layout left_;
   const Layout right_;
+  const bool pairs_;  // a factor of size_ and tiles_ is two of the operands'
   const ProductSize size_;
   const ProductTiles tiles_;
   std::optional<Layout> result_;

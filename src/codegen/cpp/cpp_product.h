@@ -4,7 +4,12 @@
 // caches, from where the stores behind the product read it; a product that is stored as it is goes
 // to its place at once. The right operand is packed, once for all blocks of the same columns that a
 // thread computes one after the other; the left one is read where it is, but for half floats, which
-// are widened on the way. Elements do not depend on the number of threads.
+// are widened on the way, and rows that all lie in the same lines of the first cache. Elements do
+// not depend on the number of threads.
+//
+// Where the target multiplies pairs of bfloat16, a factor is such a pair: packed operands are words
+// of 32 bits, in arrays of float32, and all that counts factors counts pairs. An odd number of them
+// is completed by 0 in both operands.
 #pragma once
 
 #include "codegen/cpp/cpp_kernel.h"

@@ -41,8 +41,9 @@ struct PreludeTarget {
   bool avx2 = false;
   bool fma = false;
   bool f16c = false;
-  bool avx512 = false;    // F, BW, DQ and VL together
-  int vector_bytes = 16;  // width of a native vector: 16, 32 (needs avx2) or 64 (needs avx512)
+  bool avx512 = false;      // F, BW, DQ and VL together
+  bool bf16_pairs = false;  // AVX512-BF16; needs vectors of 64 bytes
+  int vector_bytes = 16;    // width of a native vector: 16, 32 (needs avx2) or 64 (needs avx512)
   // A language for devices instead, in which every vector is a pack of scalars; the other fields
   // have no meaning. Must outlive the prelude.
   const SimtDialect* device = nullptr;
@@ -132,6 +133,20 @@ struct PreludeWindow {
   int64_t rows_ahead = 0;  // of x behind the last one, which are read soon: brought into the caches
 };
 
+// A register tile of a matrix product.
+struct PreludeTile {
+  enum class Left : uint8_t {
+    kFactors,  // factors lie apart: rows are neighbours
+    kRows,     // rows lie apart: factors are neighbours
+    kFarRows,  // ... so far that the first cache cannot hold all of them: a few factors are copied
+  };
+  int64_t rows = 0;
+  int vectors = 0;
+  Left left = Left::kRows;
+  bool pairs = false;      // factors are pairs of bfloat16
+  bool join_rows = false;  // of pairs: the right operand's rows lie as they are
+};
+
 class Prelude {
  public:
   explicit Prelude(const PreludeTarget& target);
@@ -218,15 +233,19 @@ class Prelude {
   std::string transpose(DType dtype, int lanes);
 
   // ---- matrix products (codegen/cpp/cpp_product.h), in vectors of native lanes ----
-  // void name(const f32* a, i64 a_stride, const f32* b, i64 b_stride, i64 steps, f32* c, i64 width,
+  // void name(const A* a, i64 a_stride, const B* b, i64 b_stride, i64 steps, f32* c, i64 width,
   //           bool adds)
   // The sums over `steps` factors k of a[i, k] * b[k, j], for i < rows and j < vectors * lanes, go
   // to c[i * width + j], or are added to what is there. Rows of b are b_stride apart, its columns
   // are neighbours; rows of a are a_stride apart and its factors neighbours, or the other way
   // round.
-  std::string product_tile(int64_t rows, int vectors, bool rows_apart);
-  // The same where the factors are neighbours in both, and columns of b are b_stride apart.
-  std::string dot_tile(int64_t rows, int64_t columns);
+  // A factor is a float32 or a pair of bfloat16, of which the sum of the two products counts
+  // (has_pairs). Pairs are words of an f32 array, but that A is u16 where rows lie apart, and B
+  // where they are to be joined: strides count elements of A and B.
+  std::string product_tile(const PreludeTile& tile);
+  // The same where the factors are neighbours in both, and columns of b are b_stride apart. Of
+  // pairs, A and B are u16, which `steps` counts, too: the last one may be half a pair.
+  std::string dot_tile(int64_t rows, int64_t columns, bool pairs);
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to): panels of vectors *
   // lanes columns of a matrix, one after the other, in each the rows one after the other; 0 for
   // columns that there are not. The matrix's rows are `stride` elements apart, or its columns are.
@@ -235,6 +254,20 @@ class Prelude {
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): half floats
   // as float32, rows that were `stride` elements apart are then `width`.
   std::string widen_rows(DType memory);
+
+  // Whether the target multiplies pairs of bfloat16.
+  bool has_pairs() const { return target_.bf16_pairs; }
+  // pack_columns, for `rows` bfloat16 that become pairs; where the last one has no second half, it
+  // is 0, as in all that follows.
+  std::string pack_pairs(int vectors);
+  // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): panels of
+  // `width` columns, a multiple of the lanes, of a matrix whose rows are `stride` elements apart;
+  // two rows become one of pairs.
+  std::string join_rows();
+  // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): rows of
+  // `columns` bfloat16 that were `stride` elements apart are then `width` pairs.
+  std::string copy_pairs();
+
   // ---- attention (codegen/cpp/cpp_attention.h): rows of float32, but for the first in whole
   // vectors of native lanes, whose last one may pass the end ----
   // void name(const void* from, i64 columns, f32* to): elements as float32.
@@ -244,19 +277,20 @@ class Prelude {
   std::string scale_row();
   // void name(f32* s, i64 keys, i64 end, f32 base, f32* total): the scores s, none of which is
   // above base, become exp(s - base), and 0 from `keys` to `end`; what is below e^-87 becomes 0,
-  // too. The lanes of a vector at `total` get the sum.
-  std::string weigh_row();
-  // void name(const f32* a, i64 rows, i64 factors, const void* from, i64 b_stride, i64 keys, f32*
-  // c,
-  //           i64 width)
+  // too. The lanes of a vector at `total` get the sum. They may be rounded: bfloat16 then lie where
+  // s begins.
+  std::string weigh_row(bool rounds);
+  // void name(const f32* a, i64 rows, i64 factors, const void* from, i64 b_stride, i64 keys,
+  //           f32* c, i64 width)
   // The products of rows of a, one after the other, and of `keys` rows of b in memory, b_stride
   // apart: whole vectors of keys at c[i * width + j], anything behind the last key.
   std::string dot_rows(DType memory);
-  // void name(const f32* a, i64 a_stride, i64 rows, const void* from, i64 b_stride, i64 keys, f32*
-  //           c, i64 width)
+  // void name(const f32* a, i64 a_stride, i64 rows, const void* from, i64 b_stride, i64 keys,
+  //           f32* c, i64 width)
   // Adds the rows of b in memory, of so many features, whole vectors, times a[i * a_stride + j] to
   // c[i * width ...].
   std::string sum_rows(DType memory, int64_t features);
+
   // void name(const f32* x, const f32* w, i64 rows, i64 channels, f32* to)
   // The sums over `rows` rows of taps that are the window's, of at least as many channels as there
   // are lanes.
@@ -267,6 +301,10 @@ class Prelude {
 
  private:
   std::string require(std::string_view name, DType dtype, int lanes);
+  std::string add_pairs();
+  std::string load_joined_rows();
+  std::string load_part_of_pairs();
+  void print_packing_of_columns(const std::string& own, DType memory, int vectors, int elements);
   void add_missing(std::string what);
   std::string fragment(std::string_view name, DType dtype, int lanes);
   std::string require_conversion(std::string_view name, DType from, DType to, int lanes);

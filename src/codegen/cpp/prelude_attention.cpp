@@ -50,13 +50,15 @@ std::string Prelude::scale_row() {
   return own;
 }
 
-std::string Prelude::weigh_row() {
+std::string Prelude::weigh_row(bool rounds) {
   const int lanes = native_lanes(4);
-  const std::string own = "weigh_row";
+  const std::string own = rounds ? "weigh_row_bf16" : "weigh_row";
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
   const std::string load_vector = load(DType::kFloat32, lanes);
   const std::string store_vector = store(DType::kFloat32, lanes);
+  const std::string store_weight = store(rounds ? DType::kBFloat16 : DType::kFloat32, lanes);
+  const std::string to = rounds ? "(u16*)s" : "s";
   const std::string spread = splat(DType::kFloat32, lanes);
   const std::string least = require("greater", DType::kFloat32, lanes);
   const std::string power = require("exp_inner", DType::kFloat32, lanes);
@@ -64,14 +66,14 @@ std::string Prelude::weigh_row() {
   const auto step = [&](const std::string& at, const std::string& sum) {
     return "    x = " + load_vector + "(s + " + at + ") - base;\n    y = " + power + "(" + least +
            "(" + spread + "(-87.0f), x));\n    y = x < -87.0f ? " + vector + "{} : y;\n    " +
-           store_vector + "(s + " + at + ", y);\n    " + sum + " = " + sum + " + y;\n";
+           store_weight + "(" + to + " + " + at + ", y);\n    " + sum + " = " + sum + " + y;\n";
   };
   body_ += kFunction + own + "(f32* s, i64 keys, i64 end, f32 base, f32* total) {\n  " + vector +
            " x, y, t0 = " + load_vector + "(total), t1 = {};\n  i64 j = 0;\n  for (; j + " +
            std::to_string(2 * lanes) + " <= keys; j += " + std::to_string(2 * lanes) + ") {\n" +
            step("j", "t0") + step("j + " + n, "t1") + "  }\n  for (; j < keys; j += " + n +
-           ") {\n" + step("j", "t0") + "  }\n  for (; j < end; j += " + n + ") " + store_vector +
-           "(s + j, " + vector + "{});\n  " + store_vector + "(total, t0 + t1);\n}\n";
+           ") {\n" + step("j", "t0") + "  }\n  for (; j < end; j += " + n + ") " + store_weight +
+           "(" + to + " + j, " + vector + "{});\n  " + store_vector + "(total, t0 + t1);\n}\n";
   return own;
 }
 

@@ -8,13 +8,16 @@ namespace {
 
 constexpr int64_t kFactors = 192;      // of a step, at most: one term after the other is added up
 constexpr int64_t kDotFactors = 1536;  // ... in each lane one of so many
+constexpr int64_t kLineFactors = 16;
 constexpr int64_t kBlockRows = 96;     // the left operand's rows of a step stay in the second cache
 constexpr int64_t kMostColumns = 128;  // ... and the block itself
 constexpr int64_t kPackedElements = 192 * 1024;  // of a block, on the stack
 constexpr int64_t kFewestColumns = 64;
 constexpr int64_t kMostDotRows = 24;  // with more of them packing is faster
 constexpr int64_t kFewestDotFactors = 64;
-constexpr int64_t kEnoughItems = 16;  // for threads to share them out evenly
+constexpr int64_t kEnoughItems = 16;      // for threads to share them out evenly
+constexpr int64_t kCacheWayBytes = 4096;  // of the first level cache, which has eight ways or more
+constexpr int64_t kFarRows = 6;           // that leave some of the ways to the right operand
 constexpr double kItemNanoseconds = 20000;
 
 using Form = ProductTiles::Form;
@@ -65,6 +68,10 @@ int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int6
   return batches;
 }
 
+bool are_far_rows(const ProductTiles& tiles, int64_t bytes) {
+  return bytes % kCacheWayBytes == 0 && tiles.strip_rows > kFarRows;
+}
+
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles) {
   // Of a multiply-add; with few rows the right operand is read from memory as fast as that.
   const double each = 0.2 / tiles.lanes;
@@ -80,6 +87,9 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
   choose_form(size, vector_bytes, tiles);
   const int64_t most_factors = tiles.form == Form::kDots ? kDotFactors : kFactors;
   tiles.factors = ceil_div(size.factors, ceil_div(size.factors, most_factors));
+  // Whole lines of the caches.
+  if (tiles.factors < size.factors)
+    tiles.factors = ceil_div(tiles.factors, kLineFactors) * kLineFactors;
 
   // Whole panels and whole vectors.
   const int64_t unit = std::lcm(tiles.panel(), int64_t{tiles.lanes});
@@ -92,16 +102,24 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
     const int64_t row_blocks = ceil_div(tiles.strips, std::max<int64_t>(1, wanted));
     tiles.block_strips = ceil_div(tiles.strips, row_blocks);
   };
-  set_columns(tiles.form == Form::kPacked
-                  ? std::min(kPackedElements / (size.factors * size.parts), kMostColumns)
-                  : kMostColumns);
+  const int64_t packed = kPackedElements / (size.factors * size.parts);
+  const auto limit_columns = [&] {
+    // Of one block of rows the columns are packed for each step.
+    const bool packs_all =
+        tiles.form == Form::kPacked && (size.batches > 1 || tiles.row_blocks() > 1);
+    return packs_all ? std::min(packed, kMostColumns) : kMostColumns;
+  };
   set_strips(kBlockRows / tiles.strip_rows);
+  set_columns(limit_columns());
   const auto wants_more = [&] {
     return size.batches * column_blocks(size, tiles) * tiles.row_blocks() < kEnoughItems &&
            item_nanoseconds(size, tiles) > 2 * kItemNanoseconds;
   };
   while (wants_more() && tiles.block_columns > kFewestColumns) set_columns(tiles.block_columns / 2);
-  while (wants_more() && tiles.block_strips > 2) set_strips(ceil_div(tiles.block_strips, 2));
+  while (wants_more() && tiles.block_strips > 2) {
+    set_strips(ceil_div(tiles.block_strips, 2));
+    set_columns(std::min(tiles.block_columns, limit_columns()));
+  }
   return tiles;
 }
 

@@ -61,6 +61,10 @@ int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles);
 // a panel stays in the first level cache for the rows of all of them.
 int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int64_t extent);
 
+// Whether rows of the left operand, so many bytes apart, are too many for the first level cache,
+// because all of them lie in the same few lines of it.
+bool are_far_rows(const ProductTiles& tiles, int64_t bytes);
+
 // Of one item.
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles);
 

@@ -15,6 +15,7 @@ struct BoundedScore {
   std::vector<KeyBound> all;
 };
 
+// What is masked does not count, whether a condition chooses -inf or a term adds it.
 BoundedScore bounded_score(Expr score, Index query, Index key);
 
 }  // namespace litz

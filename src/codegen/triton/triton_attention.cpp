@@ -129,6 +129,7 @@ class AttentionPrinter {
         bounds_(find_key_bounds(attention_.score, variable(query_loop_), variable(key_loop_))) {}
 
   TritonKernel print() {
+    LITZ_CHECK(!attention_.logsumexp.valid(), "an attention with gradients is the library's");
     const Index rows = analysis_.extent(query_loop_);
     const Index down = ceil_div(rows, context_.constant(tile_.rows));
     open_program(down);
