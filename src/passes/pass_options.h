@@ -22,6 +22,10 @@ struct PassOptions : LibraryFallbacks {
   // The library multiplies all matrices on a CPU; else kernels do.
   bool library_products = true;
   ConvolutionProducts convolution_products = ConvolutionProducts::kOff;
+  // Columns of a panel that product kernels read; 0 where there are no such kernels.
+  int64_t panel_columns = 0;
+  // They multiply pairs of bfloat16.
+  bool multiplies_pairs = false;
 };
 
 }  // namespace litz
