@@ -1,5 +1,7 @@
 #include "passes/pack_weights.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
@@ -42,6 +44,7 @@ class Packer {
         rewriter_(graph) {}
 
   Graph run() {
+    find_fewest_rows();
     for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
       const NodeId id(i);
       if (graph_.node(id).kind != NodeKind::kCall ||
@@ -126,6 +129,21 @@ class Packer {
     return factor;
   }
 
+  // A weight lies in one way for all products with it.
+  void find_fewest_rows() {
+    for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
+      const Node& node = graph_.node(NodeId(i));
+      if (node.kind != NodeKind::kCall) continue;
+      const std::optional<Value> factor = frozen_factor(node);
+      if (!factor) continue;
+      const Index size = node.outputs[0].tensor.sizes[0];
+      const int64_t rows = size.is_constant() ? size.constant() : INT64_MAX;
+      if (rows < kFewestPackedRows) continue;
+      const auto [found, is_new] = fewest_rows_.try_emplace(*factor, rows);
+      if (!is_new) found->second = std::min(found->second, rows);
+    }
+  }
+
   // The weight of a product that is a kernel, in the panels that the kernel reads.
   bool pack_product(NodeId id) {
     const Node& node = graph_.node(id);
@@ -158,8 +176,9 @@ class Packer {
     const int64_t rows = left.sizes[0].constant();
     const int64_t factors = right.sizes[0].constant();
     const int64_t columns = right.sizes[1].constant();
-    if (rows < kFewestPackedRows || rows > kMostPackedRows || factors < kFewestPackedFactors ||
-        factors > kMostConvolutionFactors || columns < options_.panel_columns / 2)
+    if (rows < kFewestPackedRows || fewest_rows_.at(*factor) > kMostPackedRows ||
+        factors < kFewestPackedFactors || factors > kMostConvolutionFactors ||
+        columns < options_.panel_columns / 2)
       return false;
     const bool forced = options_.convolution_products == ConvolutionProducts::kOn;
     if (!forced && rows * factors * columns < kFewestMultiplyAdds) return false;
@@ -312,7 +331,8 @@ class Packer {
   const AliasAnalysis aliases_;
   const FrozenValues frozen_;
   GraphRewriter rewriter_;
-  std::map<Value, Value> packed_;  // panels by the weight
+  std::map<Value, int64_t> fewest_rows_;  // of products with a frozen weight, by that
+  std::map<Value, Value> packed_;         // panels by the weight
 };
 
 }  // namespace
