@@ -3,12 +3,15 @@
 
 Every row compiles the same function twice, with `matrix_products` on and off, so that what lies around the kernels is the
 same on both sides: the second one calls the library, and for a fused row runs a kernel behind it. Eager is beside them.
+With `--frozen` the rows are linear layers whose weights are packed once on both sides: Litz's frozen graphs against the
+library's linear layer with a weight that it has packed for the number of rows (`mkldnn::_linear_pointwise`).
 Times are of the processor that the calling thread uses up, with one thread; the ratios are medians over rounds (above 1:
 Litz's kernel is faster). The exit status is 1 where a result is wrong.
 """
 from __future__ import annotations
 
 import argparse
+import copy
 import statistics
 import sys
 from collections.abc import Callable
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from litz_bench_util import (
     Table, check_backends, geomean, interleaved, own_code, progress, show_ratio, show_seconds, write_json,
@@ -82,10 +85,12 @@ def arguments(shape: Shape, dtype: torch.dtype, layout: str, with_bias: bool) ->
 
 def is_right(result: Tensor, args: list[Tensor], fn: Callable[..., Tensor]) -> bool:
     """Within a few times eager's own error of the product in float64."""
-    exact = fn(*(t.double() for t in args))
+    eager = fn(*args).double()
+    wide = copy.deepcopy(fn).double() if isinstance(fn, nn.Module) else fn
+    exact = wide(*(t.double() for t in args))
     scale = exact.abs().max()
     error = (result.double() - exact).abs().max() / scale
-    eager = (fn(*args).double() - exact).abs().max() / scale
+    eager = (eager - exact).abs().max() / scale
     return bool(error <= 3 * eager + 1e-7)
 
 
@@ -95,12 +100,39 @@ def compiled(fn: Callable, products: str) -> Callable:
     )
 
 
+class Linear(nn.Module):
+    def __init__(self, columns: int, factors: int, with_gelu: bool) -> None:
+        super().__init__()
+        self.linear = nn.Linear(factors, columns, bias=with_gelu)
+        self.with_gelu = with_gelu
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.linear(x)
+        return F.gelu(y) if self.with_gelu else y
+
+
+def frozen_pair(shape: Shape, dtype: torch.dtype, with_gelu: bool, products: str) -> tuple[nn.Module, Callable, Callable, Tensor]:
+    """The layer, what Litz makes of it, the library's, and an input."""
+    model = Linear(shape.columns, shape.factors, with_gelu).to(dtype).eval()
+    ours = torch.compile(model, backend="litz", options={"matrix_products": products, "freeze": True}, dynamic=False)
+    weight = torch.ops.mkldnn._reorder_linear_weight(model.linear.weight.detach(), shape.rows)
+    bias = model.linear.bias.detach() if with_gelu else None
+    activation = ("gelu", [], "none") if with_gelu else ("none", [], "")
+
+    def library(x: Tensor, weight: Tensor) -> Tensor:
+        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, *activation)
+
+    # Called as it is: a compiled graph takes no weight of that layout.
+    return model, ours, lambda x: library(x, weight), torch.randn(shape.rows, shape.factors, dtype=dtype)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dtype", nargs="+", default=["f32"], choices=list(DTYPES))
     parser.add_argument("--layout", nargs="+", default=["nt", "nn"], choices=["nt", "nn"], help="of the right operand")
     parser.add_argument("--kind", nargs="+", default=[], help="square, skinny, odd, batched (default: all)")
     parser.add_argument("--products", default="on", choices=["on", "auto"], help="the option that is measured against off")
+    parser.add_argument("--frozen", action="store_true", help="linear layers with weights that are packed once")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
@@ -113,21 +145,29 @@ def main() -> int:
     records = []
     wrong = 0
     shapes = [s for s in SHAPES if not options.kind or s.kind in options.kind]
+    if options.frozen:
+        shapes = [s for s in shapes if not s.batches]
+        options.layout = ["nt"]
     for dtype in options.dtype:
         for shape in shapes:
             for layout in options.layout:
                 for fn in (bare, fused):
                     progress(f"{shape} {dtype} {layout} {fn.__name__}")
                     torch._dynamo.reset()
-                    args = arguments(shape, DTYPES[dtype], layout, fn is fused)
-                    ours, library = compiled(fn, options.products), compiled(fn, "off")
+                    eager = fn
+                    if options.frozen:
+                        model, ours, library, x = frozen_pair(shape, DTYPES[dtype], fn is fused, options.products)
+                        args, eager = [x], model
+                    else:
+                        args = arguments(shape, DTYPES[dtype], layout, fn is fused)
+                        ours, library = compiled(fn, options.products), compiled(fn, "off")
                     with torch.no_grad():
-                        if not is_right(ours(*args), args, fn):
+                        if not is_right(ours(*args), args, eager):
                             print(f"wrong: {shape} {dtype} {layout} {fn.__name__}", file=sys.stderr)
                             wrong += 1
                         samples = interleaved(
                             {
-                                "eager": lambda fn=fn, args=args: fn(*args),
+                                "eager": lambda fn=eager, args=args: fn(*args),
                                 "library": lambda f=library, args=args: f(*args),
                                 "ours": lambda f=ours, args=args: f(*args),
                             },

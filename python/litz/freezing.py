@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from litz import _core, device_backends
+from litz import _core, device_backends, packed_linear  # noqa: F401
 from litz.library_ops import describe_op
 
 PACKING = (
@@ -157,12 +157,13 @@ def _after_collection(phase: str, info: Mapping[str, int]) -> None:
 def _packing_schemas(builder: _core.GraphBuilder, options: Mapping[str, Any]) -> list[str]:
     if builder.device != "cpu" or device_backends.wanted_device(options):
         return []
+    schemas = [describe_op("litz::packed_linear", "")[1]]
     if not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
-        return []
+        return schemas
     try:
-        return [describe_op(name, "")[1] for name in PACKING]
+        return schemas + [describe_op(name, "")[1] for name in PACKING]
     except LookupError:
-        return []
+        return schemas
 
 
 def _last_uses(calls: Sequence[tuple[Any, list[Any], int]], outputs: Sequence[Any], num_inputs: int) -> list[list[int]]:

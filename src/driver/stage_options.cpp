@@ -66,6 +66,11 @@ PassOptions pass_options(const Options& options) {
   PassOptions passes;
   const ProductKernels products = product_kernels(options, KernelDialect::kCpp, {});
   passes.library_products = products == ProductKernels::kOff;
+  if (!passes.library_products) {
+    const CpuTarget target = cpu_target(options);
+    passes.panel_columns = 2 * target.vector_bytes / 4;
+    passes.multiplies_pairs = target.avx512_bf16;
+  }
   if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
   if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
   passes.attention_kernels = cpu_attention_kernels(options, false) != AttentionKernels::kOff;

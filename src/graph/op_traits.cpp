@@ -29,6 +29,7 @@ constexpr std::string_view kHiddenWrites[] = {
 
 // Ops of the library that are not ATen's, and do what their schemas say. Sorted.
 constexpr std::string_view kPlainOps[] = {
+    "litz::packed_linear",
     "mkldnn::_convolution_pointwise",
     "mkldnn::_convolution_transpose_pointwise",
     "mkldnn::_reorder_convolution_transpose_weight",

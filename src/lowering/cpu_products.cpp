@@ -4,6 +4,7 @@
 #include <array>
 
 #include "graph/convolution_kernels.h"
+#include "graph/packed_linear.h"
 #include "lowering/lowering_context.h"
 #include "lowering/reduction_helpers.h"
 #include "lowering/window.h"
@@ -60,9 +61,6 @@ std::optional<Extents> extents_of(const TensorValue& left, const TensorValue& ri
   extents.columns = right.sizes[rank - 1].constant();
   return extents;
 }
-
-// What a kernel costs to compile, a call of the library does not.
-constexpr int64_t kFewestMultiplyAdds = 1 << 15;
 
 bool pays(const Extents& extents) {
   return extents.columns >= 16 && extents.factors >= 16 &&
@@ -212,6 +210,30 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
   set_pointwise(call, 0, [&](std::span<const Index> p) {
     return call.load(*sum, in_sum(p)) + call.load(bias, p.subspan(1, 1));
   });
+  return true;
+}
+
+bool LoweringContext::compute_packed_product(NodeId id) {
+  OpCall call(*this, id);
+  const TensorValue left = call.tensor("input");
+  const TensorValue weight = call.tensor("weight");
+  const std::vector<Index>& out = call.result().sizes;
+  const auto is_sized = [](Index size) { return size.is_constant() && size.constant() > 0; };
+  if (options_.matrix_products == ProductKernels::kOff || call.result().device != "cpu" ||
+      !std::all_of(left.sizes.begin(), left.sizes.end(), is_sized) ||
+      !std::all_of(out.begin(), out.end(), is_sized) || !has_neighbours(program_, left) ||
+      !is_linear(program_, left))
+    return false;
+  const Index width = weight.sizes[2];
+  const bool pairs = weight.rank() == 4;
+  const std::array sizes = {left.sizes[1], out[1]};
+  const TensorValue right = call.view(weight, sizes, [&](std::span<const Index> p) {
+    const Index panel = floor_div(p[1], width);
+    const Index column = mod(p[1], width);
+    if (!pairs) return std::vector<Index>{panel, p[0], column};
+    return std::vector<Index>{panel, floor_div(p[0], 2), column, mod(p[0], 2)};
+  });
+  set_product(call, left, right, true);
   return true;
 }
 

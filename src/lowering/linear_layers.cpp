@@ -17,6 +17,7 @@
 #include <array>
 
 #include "graph/op_traits.h"
+#include "graph/packed_linear.h"
 #include "lowering/lowering_context.h"
 #include "lowering/reduction_helpers.h"
 
@@ -138,11 +139,12 @@ void LoweringContext::set_product(OpCall& call, const TensorValue& left, const T
   const OperationId added(static_cast<uint32_t>(program.operations().size() - 1));
   std::get<Reduction>(program.operations()[added].v).is_product = of_matrices;
   const std::string& op = call.node().schema->name;
-  if (op != "aten::addmm" && op != "aten::baddbmm") {
+  const bool is_packed = op == kPackedLinear;
+  if (is_packed ? call.is_none("bias") : op != "aten::addmm" && op != "aten::baddbmm") {
     set_rounded(call, 0, sum);
     return;
   }
-  const TensorValue bias = call.tensor("self");
+  const TensorValue bias = call.tensor(is_packed ? "bias" : "self");
   set_pointwise(call, 0, [&](std::span<const Index> p) {
     return call.load(sum, p) + load_wide_broadcast(call, bias, p);
   });

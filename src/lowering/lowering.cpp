@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "graph/op_traits.h"
+#include "graph/packed_linear.h"
 #include "lowering/lowering_context.h"
 #include "support/error.h"
 
@@ -152,6 +153,7 @@ void LoweringContext::lower_call(NodeId id) {
     call_library(id, "an option asks for the library");
     return;
   }
+  if (op == kPackedLinear && compute_packed_product(id)) return;
   const LoweringFunction function = find_lowering(op);
   if (function == nullptr) {
     call_library(id, "Litz has no lowering for it");

@@ -90,6 +90,8 @@ class LoweringContext {
                             std::vector<ExternArgument> arguments, const TensorMeta& meta);
   // ---- cpu_products.cpp ----
   bool compute_product_on_cpu(NodeId id);  // one that lower_product has looked at
+  // Lowers a product whose weight lies in panels (graph/packed_linear.h).
+  bool compute_packed_product(NodeId id);
   // Lowers a convolution whose weight the graph's passes have laid out for kernels.
   bool compute_convolution_on_cpu(NodeId id);
   // ---- product_kernels.cpp ----

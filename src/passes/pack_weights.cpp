@@ -1,9 +1,14 @@
 #include "passes/pack_weights.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "graph/alias_analysis.h"
+#include "graph/convolution_kernels.h"
+#include "graph/packed_linear.h"
 #include "passes/channels_last.h"
 #include "passes/frozen_values.h"
 #include "passes/graph_rewriter.h"
@@ -17,6 +22,12 @@ namespace {
 // rows the copies that it makes are little of the work, and with one row it is slower.
 constexpr int64_t kFewestTurnedRows = 8;
 constexpr int64_t kMostTurnedRows = 64;
+
+// Rows of a product on a CPU that reads its weight from panels: with more of them packing in each
+// call is little of the work, and the panels' memory gains nothing.
+constexpr int64_t kFewestPackedRows = 2;
+constexpr int64_t kMostPackedRows = 256;
+constexpr int64_t kFewestPackedFactors = 16;
 
 constexpr int64_t kUnit = 8;  // half floats of 16 bytes
 // A product of half floats gains from whole vectors what a kernel more costs.
@@ -33,10 +44,11 @@ class Packer {
         rewriter_(graph) {}
 
   Graph run() {
+    find_fewest_rows();
     for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
       const NodeId id(i);
       if (graph_.node(id).kind != NodeKind::kCall ||
-          !(pack_convolution(id) || turn_weight(id) || pad_weight(id)))
+          !(pack_convolution(id) || pack_product(id) || turn_weight(id) || pad_weight(id)))
         rewriter_.copy(id);
     }
     return rewriter_.finish();
@@ -115,6 +127,120 @@ class Packer {
     const Value factor = argument(node, "mat2").get<Value>();
     if (!frozen_.depends_on_input(factor)) return std::nullopt;
     return factor;
+  }
+
+  // A weight lies in one way for all products with it.
+  void find_fewest_rows() {
+    for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
+      const Node& node = graph_.node(NodeId(i));
+      if (node.kind != NodeKind::kCall) continue;
+      const std::optional<Value> factor = frozen_factor(node);
+      if (!factor) continue;
+      const Index size = node.outputs[0].tensor.sizes[0];
+      const int64_t rows = size.is_constant() ? size.constant() : INT64_MAX;
+      if (rows < kFewestPackedRows) continue;
+      const auto [found, is_new] = fewest_rows_.try_emplace(*factor, rows);
+      if (!is_new) found->second = std::min(found->second, rows);
+    }
+  }
+
+  // The weight of a product that is a kernel, in the panels that the kernel reads.
+  bool pack_product(NodeId id) {
+    const Node& node = graph_.node(id);
+    const std::optional<Value> factor = frozen_factor(node);
+    if (!factor || options_.panel_columns == 0 || options_.is_library_call(node) ||
+        graph_.schemas().find(std::string(kPackedLinear)) == nullptr ||
+        aliases_.is_written({id, 0}))
+      return false;
+    const bool adds = node.schema->name == "aten::addmm";
+    const Value input = argument(node, adds ? "mat1" : "self").get<Value>();
+    Argument bias;
+    if (adds) {
+      if (!is_one(argument(node, "beta")) || !is_one(argument(node, "alpha"))) return false;
+      bias = argument(node, "self");
+    }
+    const TensorMeta& left = graph_.tensor(input);
+    const TensorMeta& right = graph_.tensor(*factor);
+    const TensorMeta& result = graph_.tensor({id, 0});
+    const bool pairs = right.dtype == DType::kBFloat16;
+    if (right.device != "cpu" || left.dtype != right.dtype || result.dtype != right.dtype ||
+        !(pairs ? options_.multiplies_pairs : right.dtype == DType::kFloat32) ||
+        !is_row_major(graph_.context(), result) ||
+        !(left.strides[0].is_constant(1) || left.strides[1].is_constant(1)))
+      return false;
+    for (const TensorMeta* meta : {&left, &right}) {
+      if (meta->layout != TensorLayout::kStrided || !meta->sizes[0].is_constant() ||
+          !meta->sizes[1].is_constant())
+        return false;
+    }
+    const int64_t rows = left.sizes[0].constant();
+    const int64_t factors = right.sizes[0].constant();
+    const int64_t columns = right.sizes[1].constant();
+    if (rows < kFewestPackedRows || fewest_rows_.at(*factor) > kMostPackedRows ||
+        factors < kFewestPackedFactors || factors > kMostConvolutionFactors ||
+        columns < options_.panel_columns / 2)
+      return false;
+    const bool forced = options_.convolution_products == ConvolutionProducts::kOn;
+    if (!forced && rows * factors * columns < kFewestMultiplyAdds) return false;
+    const auto [packed, is_new] = packed_.try_emplace(*factor);
+    if (is_new) packed->second = panels(id, *factor, factors, columns, pairs);
+    rewriter_.replace({id, 0}, rewriter_.add_call(id, kPackedLinear,
+                                                  {rewriter_.map(input), packed->second,
+                                                   rewriter_.map(bias), columns},
+                                                  {}, result));
+    return true;
+  }
+
+  static bool is_one(const Argument& number) {
+    return number == Argument(int64_t{1}) || number == Argument(1.0);
+  }
+
+  // The library makes them, once.
+  Value panels(NodeId id, Value weight, int64_t factors, int64_t columns, bool pairs) {
+    const int64_t of_word = pairs ? 2 : 1;
+    const int64_t width = options_.panel_columns;
+    const int64_t words = (factors + of_word - 1) / of_word;
+    const int64_t count = (columns + width - 1) / width;
+    TensorMeta meta = graph_.tensor(weight);
+    const auto dense = [&](const ArgumentList& sizes) {
+      meta.sizes.clear();
+      for (const Argument& size : sizes)
+        meta.sizes.push_back(graph_.context().constant(size.get<int64_t>()));
+      meta.strides = contiguous_strides(graph_.context(), meta.sizes);
+      meta.offset = graph_.context().constant(0);
+      return meta;
+    };
+    Value made = rewriter_.map(weight);
+    if (words * of_word != factors || count * width != columns ||
+        !is_row_major(graph_.context(), meta)) {
+      // Always a copy that lies row by row, as the view wants it.
+      made = rewriter_.add_call(id, "aten::clone", {made}, {{"memory_format", MemoryFormatArg{0}}},
+                                dense({factors, columns}));
+      made = rewriter_.add_call(
+          id, "aten::constant_pad_nd",
+          {made,
+           ArgumentList{int64_t{0}, count * width - columns, int64_t{0}, words * of_word - factors},
+           int64_t{0}},
+          {}, dense({words * of_word, count * width}));
+    }
+    ArgumentList sizes = {words, count, width};
+    ArgumentList order = {int64_t{1}, int64_t{0}, int64_t{2}};
+    ArgumentList turned = {count, words, width};
+    if (pairs) {
+      sizes = {words, int64_t{2}, count, width};
+      order = {int64_t{2}, int64_t{0}, int64_t{3}, int64_t{1}};
+      turned = {count, words, width, int64_t{2}};
+    }
+    made = rewriter_.add_call(id, "aten::view", {made, sizes}, {}, dense(sizes));
+    TensorMeta permuted = meta;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const auto from = static_cast<size_t>(order[i].get<int64_t>());
+      permuted.sizes[i] = meta.sizes[from];
+      permuted.strides[i] = meta.strides[from];
+    }
+    made = rewriter_.add_call(id, "aten::permute", {made, order}, {}, permuted);
+    return rewriter_.add_call(id, "aten::clone", {made}, {{"memory_format", MemoryFormatArg{0}}},
+                              dense(turned));
   }
 
   bool turn_weight(NodeId id) {
@@ -205,6 +331,8 @@ class Packer {
   const AliasAnalysis aliases_;
   const FrozenValues frozen_;
   GraphRewriter rewriter_;
+  std::map<Value, int64_t> fewest_rows_;  // of products with a frozen weight, by that
+  std::map<Value, Value> packed_;         // panels by the weight
 };
 
 }  // namespace

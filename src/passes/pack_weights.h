@@ -21,8 +21,9 @@ inline constexpr PackedConvolution kPackedConvolutions[] = {
 };
 
 // On a CPU: gives oneDNN frozen weights of channels-last convolutions in the layout that it would
-// otherwise copy them to in each call, and the library's products of few rows frozen weights whose
-// columns lie next to each other. On a GPU: pads frozen weights of half floats to whole vectors,
+// otherwise copy them to in each call, products that are kernels frozen weights in panels
+// (graph/packed_linear.h), and the library's products of few rows frozen weights whose columns lie
+// next to each other. On a GPU: pads frozen weights of half floats to whole vectors,
 // where lowering would do that in each call (lowering/padded_products.cpp).
 Graph pack_weights(const Graph& graph, const PassOptions& options);
 

@@ -25,6 +25,10 @@ struct PassOptions : LibraryFallbacks {
   // On a CPU attention of float32, and of half floats, is a kernel; else the library's call.
   bool attention_kernels = false;
   bool half_attention_kernels = false;
+  // Columns of a panel that product kernels read; 0 where there are no such kernels.
+  int64_t panel_columns = 0;
+  // They multiply pairs of bfloat16.
+  bool multiplies_pairs = false;
 };
 
 }  // namespace litz

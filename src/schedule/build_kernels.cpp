@@ -78,7 +78,20 @@ class KernelBuilder {
     kernel_.is_product = true;
     const std::optional<MatrixProduct> product = matrix_product(operation);
     if (product) operands_ = {rewrite(product->left, mapping), rewrite(product->right, mapping)};
-    keeps_loops_ = window_sum(operation).has_value();
+    keeps_loops_ = window_sum(operation).has_value() || has_panels();
+  }
+
+  // Of columns in panels there is one loop, and so there is of factors in pairs.
+  bool has_panels() const {
+    if (operands_.size() != 2 || outer_.size() != 2 || inner_.size() != 1) return false;
+    const Index at = operands_[1].coordinates()[0];
+    if (linear_in(at, outer_[1]) && linear_in(at, inner_[0])) return false;
+    for (const int64_t columns : {16, 32}) {
+      for (const int64_t elements : {1, 2}) {
+        if (lies_in_panels(at, outer_[1], inner_[0], columns, elements)) return true;
+      }
+    }
+    return false;
   }
 
   uint32_t add_reduction(KernelReduction reduction) {
@@ -132,7 +145,7 @@ class KernelBuilder {
     for (const KernelReduction& reduction : kernel_.reductions) {
       kernel_.num_stages = std::max(kernel_.num_stages, reduction.stage + 1);
     }
-    // The loops of an attention have their places, and so have those of windows.
+    // The loops of an attention have their places, and so have those of windows and panels.
     if (!kernel_.attention && !keeps_loops_) {
       simplify();
     } else {

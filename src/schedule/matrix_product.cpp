@@ -82,6 +82,15 @@ std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
                     kernel.inner.back().variable);
 }
 
+bool lies_in_panels(Index at, Index n, Index k, int64_t columns, int64_t elements) {
+  if (!n.is_symbol() || !k.is_symbol() || !n.extent().is_constant() || !k.extent().is_constant())
+    return false;
+  const int64_t words = (k.extent().constant() + elements - 1) / elements;
+  const Index column = mod(n, columns) * elements + mod(k, elements);
+  const Index word = floor_div(n, columns) * words + floor_div(k, elements);
+  return at == word * (columns * elements) + column;
+}
+
 std::optional<OperandLayout> operand_layout(Index at, std::span<const Index> batches, Index outer,
                                             Index k) {
   OperandLayout layout;

@@ -29,6 +29,10 @@ struct MatrixProduct {
 std::optional<MatrixProduct> matrix_product(const Operation& operation);
 std::optional<MatrixProduct> matrix_product(const Kernel& kernel);
 
+// Whether the right operand of a product lies in panels of so many columns, each factor of them
+// `elements` neighbours (graph/packed_linear.h), for the loops n over columns and k over factors.
+bool lies_in_panels(Index at, Index n, Index k, int64_t columns, int64_t elements);
+
 // How an operand lies in memory: element [batches..., outer, k] is at offset + the sum of stride *
 // batch + outer_stride * outer + k_stride * k.
 struct OperandLayout {

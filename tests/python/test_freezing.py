@@ -1,4 +1,5 @@
 """Inference with frozen parameters: results are eager's, whatever happens to the parameters."""
+import copy
 import gc
 import pathlib
 import threading
@@ -195,6 +196,64 @@ def test_convolutions_have_packed_weights(tmp_path: pathlib.Path) -> None:
         compiled = frozen(model, trace=str(tmp_path / "without"), layout_optimization="on", matrix_products="off")
         expect(compiled, model, torch.randn(2, 3, 8, 8))
         assert "mkldnn" not in rest_of(tmp_path / "without")
+
+
+def has_panels(dtype: torch.dtype) -> bool:
+    """Whether this machine's kernels read weights from panels."""
+    if dtype == torch.bfloat16:
+        return torch.cpu._is_avx512_bf16_supported()
+    return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+
+
+class Layers(nn.Module):
+    """A linear layer, and a product with a matrix that is a parameter; columns and factors of parts of a panel."""
+
+    def __init__(self, factors: int, columns: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(factors, columns)
+        self.matrix = nn.Parameter(torch.randn(columns, 33) / columns**0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(self.linear(x)) @ self.matrix
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("size", [(2, 64, 64), (20, 71, 45), (40, 500, 100), (200, 64, 17)], ids=str)
+def test_frozen_weights_lie_in_panels(size: tuple[int, int, int], dtype: torch.dtype, tmp_path: pathlib.Path) -> None:
+    rows, factors, columns = size
+    model, x = Layers(factors, columns).to(dtype).eval(), torch.randn(rows, factors).to(dtype)
+    compiled = frozen(model, trace=str(tmp_path), matrix_products="on")
+
+    def check_result() -> None:
+        result, eager, exact = compiled(x), model(x), copy.deepcopy(model).double()(x.double())
+        scale = exact.abs().max()
+        error, least = ((t.double() - exact).abs().max() / scale for t in (result, eager))
+        assert result.dtype == dtype and error <= 1.5 * least + 3e-7, (error, least)
+
+    litz.reset()
+    check_result()
+    if has_panels(dtype):
+        rest = rest_of(tmp_path)
+        assert rest.count("= litz::packed_linear(") == 2
+        assert "clone" not in rest and "permute" not in rest, "packed in each call"
+        assert not litz.report().fallbacks
+    model.linear.weight.mul_(-0.5)
+    check_result()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_library_multiplies_packed_weights_too(dtype: torch.dtype, bias: bool) -> None:
+    x, w, b = (torch.randn(shape).to(dtype) for shape in ((5, 71), (71, 45), (45,)))
+    pairs = dtype == torch.bfloat16
+    padded = F.pad(w, (0, 64 - 45, 0, 1 if pairs else 0))
+    if pairs:
+        packed = padded.view(36, 2, 2, 32).permute(2, 0, 3, 1).contiguous()
+    else:
+        packed = padded.view(71, 2, 32).permute(1, 0, 2).contiguous()
+    call = lambda x, p, b: torch.ops.litz.packed_linear(x, p, b, 45)
+    expected = torch.addmm(b, x, w) if bias else x @ w
+    torch.testing.assert_close(call(x, packed, b if bias else None), expected)
 
 
 def change_in_place(model: Network) -> None:

@@ -869,7 +869,7 @@ class KernelPrinter {
 CppKernel print_cpp_kernel(const Program& program, const Kernel& kernel, Prelude& prelude,
                            const PreludeTarget& target) {
   if (kernel.attention) return print_cpp_attention(program, kernel, prelude, target);
-  if (const std::optional<MatrixProduct> product = cpp_product(kernel))
+  if (const std::optional<MatrixProduct> product = cpp_product(kernel, target))
     return print_cpp_product(program, kernel, *product, prelude, target);
   if (const std::optional<WindowSum> sum = cpp_window(kernel, target))
     return print_cpp_window(program, kernel, *sum, prelude, target);

@@ -33,10 +33,19 @@ bool has_neighbours(const Layout& layout) {
   return layout.outer_stride == 1 || layout.k_stride == 1;
 }
 
+// The right operand, as the kernel would pack it.
+bool is_packed(const Kernel& kernel, const MatrixProduct& product, const PreludeTarget& target) {
+  if (kernel.outer.size() != 2 || kernel.inner.size() != 1) return false;
+  const bool pairs = target.bf16_pairs && product.dtype == DType::kBFloat16;
+  return (pairs || product.dtype == DType::kFloat32) &&
+         lies_in_panels(product.right.coordinates()[0], kernel.outer[1].variable,
+                        kernel.inner[0].variable, target.vector_bytes / 2, pairs ? 2 : 1);
+}
+
 class ProductPrinter {
  public:
   ProductPrinter(const Program& program, const Kernel& kernel, const MatrixProduct& product,
-                 Prelude& prelude, int vector_bytes)
+                 Prelude& prelude, const PreludeTarget& target)
       : kernel_(kernel),
         product_(product),
         prelude_(prelude),
@@ -46,10 +55,13 @@ class ProductPrinter {
         columns_loop_(kernel.outer.size() - 1),
         rows_loop_(columns_loop_ - 1),
         left_(*layout_of(product.left.coordinates()[0], variable(rows_loop_), factor())),
-        right_(*layout_of(product.right.coordinates()[0], variable(columns_loop_), factor())),
+        in_panels_(is_packed(kernel, product, target)),
+        right_(in_panels_
+                   ? Layout{}
+                   : *layout_of(product.right.coordinates()[0], variable(columns_loop_), factor())),
         pairs_(prelude.has_pairs() && product.dtype == DType::kBFloat16),
         size_(size_of_product()),
-        tiles_(plan_product_tiles(size_, vector_bytes)) {
+        tiles_(plan_product_tiles(size_, target.vector_bytes)) {
     for (DType dtype : {DType::kInt32, DType::kInt64, DType::kUInt8}) prelude_.type(dtype, 1);
     if (tiles_.form != Form::kDots) result_ = plain_result();
     shares_right_ = size_.batches > 1 && shares_right();
@@ -64,7 +76,7 @@ class ProductPrinter {
     print_places();
     const size_t bound = together_ > 1 ? rows_loop_ - 1 : rows_loop_;
     for (size_t i = 0; i < bound; ++i) body_.push_scope(i, name_of(i));
-    if (tiles_.form == Form::kPacked && !packs_steps()) print_panels();
+    if (packs_all()) print_panels();
     print_tiles();
     print_stores();
     for (size_t i = 0; i < bound; ++i) body_.pop_scope("");
@@ -96,7 +108,8 @@ class ProductPrinter {
     const int64_t factors = extent(analysis_.num_loops() - 1);
     size.factors = pairs_ ? (factors + 1) / 2 : factors;
     for (size_t i = columns_loop_ + 1; i + 1 < analysis_.num_loops(); ++i) size.parts *= extent(i);
-    if (product_.right.dtype() == DType::kFloat32 || pairs_) {
+    size.in_panels = in_panels_;
+    if (!in_panels_ && (product_.right.dtype() == DType::kFloat32 || pairs_)) {
       size.has_rows = right_.outer_stride == 1 && (!pairs_ || factors % 2 == 0);
       size.has_dots = right_.k_stride == 1 && left_.k_stride == 1;
     }
@@ -133,7 +146,9 @@ class ProductPrinter {
     return tiles_.row_blocks() * (shares_right_ ? batch_items() : 1);
   }
   // What one item reads alone is packed for each step of it.
-  bool packs_steps() const { return tiles_.form == Form::kPacked && items_of_columns() == 1; }
+  bool packs_steps() const { return packs() && items_of_columns() == 1; }
+  bool packs_all() const { return packs() && items_of_columns() != 1; }
+  bool packs() const { return tiles_.form == Form::kPacked && !in_panels_; }
   int64_t batch_items() const {
     int64_t items = 1;
     for (size_t i = 0; i < rows_loop_; ++i) items *= steps_of(i);
@@ -192,7 +207,7 @@ class ProductPrinter {
     const auto declare = [&](const std::string& name, int64_t elements) {
       out().line("alignas(64) f32 " + name + "[" + text(elements) + "];");
     };
-    if (tiles_.form == Form::kPacked) {
+    if (packs()) {
       declare("panels", tiles_.block_columns *
                             (packs_steps() ? tiles_.factors : size_.factors * size_.parts));
     }
@@ -200,7 +215,11 @@ class ProductPrinter {
       declare("block", together_ * tiles_.block_rows() * block_width());
     if (copies_left())
       declare("wide", copy_width() * (left_.k_stride == 1 ? tiles_.block_rows() : tiles_.factors));
-    if (tiles_.form == Form::kPacked && !packs_steps()) out().line("i64 packed = -1;");
+    if (packs_all()) out().line("i64 packed = -1;");
+    if (in_panels_) {
+      out().line("const f32* const panels = (const f32*)" +
+                 arguments_.pointer(product_.right.buffer()) + ";");
+    }
   }
 
   // The block of an item: rows from `top` to `bottom`, columns from `first`, so many `columns`.
@@ -323,6 +342,8 @@ class ProductPrinter {
   // The right operand for the columns from `first + j` and the factors from k.
   std::string right_place() {
     if (packs_steps()) return panels() + " + j * steps";
+    if (in_panels_)
+      return "panels + (first + j) * " + text(size_.factors) + " + k * " + text(tiles_.panel());
     if (tiles_.form == Form::kPacked)
       return panels() + " + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
     return pointer(product_.right.buffer(), product_.right.dtype(),
@@ -336,7 +357,8 @@ class ProductPrinter {
                                   .vectors = tiles_.vectors,
                                   .left = left.order,
                                   .pairs = pairs_,
-                                  .join_rows = pairs_ && tiles_.form == Form::kInPlace});
+                                  .join_rows = pairs_ && tiles_.form == Form::kInPlace,
+                                  .prefetches = in_panels_});
   }
 
   int64_t right_stride() const {
@@ -353,12 +375,10 @@ class ProductPrinter {
     out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
     out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
                " - k : " + step + ";");
-    if (pairs_) {
+    if (pairs_ && (tiles_.form == Form::kDots || packs_steps() || copies_left())) {
       const std::string all = text(operand_factors());
       out().line("const i64 halves = 2 * (k + steps) < " + all + " ? 2 * steps : " + all +
                  " - 2 * k;");
-      if (tiles_.form != Form::kDots && !packs_steps() && !copies_left())
-        out().line("(void)halves;");
     }
     if (packs_steps())
       print_packing(body_.index(right_.base) + " + k * " + text(right_.k_stride * of_factor()),
@@ -389,6 +409,12 @@ class ProductPrinter {
     const std::string width = text(to_result ? result_->outer_stride : block_width());
     out().line("const " + std::string(pairs_ && tiles_.form != Form::kPacked ? "u16" : "f32") +
                "* const right = " + right_place() + ";");
+    if (in_panels_) {
+      const std::string panel = text(tiles_.panel());
+      out().line("const i64 ahead = j + 2 * " + panel + " <= columns ? " +
+                 text(tiles_.panel() * size_.factors) + " : steps * " + panel + " - j * " +
+                 text(size_.factors) + ";");
+    }
     open_batches();
     if (together_ > 1) left = print_left();
     const std::string to = to_result ? result_place() : block() + (result_ ? "" : " + j");
@@ -399,7 +425,8 @@ class ProductPrinter {
                  "(" + left.at_row_m + ", " + text(left.stride) + ", right, " +
                  text(right_stride()) + ", " +
                  (tiles_.form == Form::kDots ? operand_steps() : "steps") + ", to + (m - top) * " +
-                 width + ", " + width + (size_.parts == 1 ? ", k != 0);" : ", k + part != 0);"));
+                 width + ", " + width + (size_.parts == 1 ? ", k != 0" : ", k + part != 0") +
+                 (in_panels_ ? ", m == top ? ahead : 0);" : ");"));
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
@@ -441,6 +468,7 @@ class ProductPrinter {
   const size_t columns_loop_;
   const size_t rows_loop_;
   const Layout left_;
+  const bool in_panels_;  // the right operand lies in them; right_ says nothing
   const Layout right_;
   const bool pairs_;  // a factor of size_ and tiles_ is two of the operands'
   const ProductSize size_;
@@ -452,7 +480,7 @@ class ProductPrinter {
 
 }  // namespace
 
-std::optional<MatrixProduct> cpp_product(const Kernel& kernel) {
+std::optional<MatrixProduct> cpp_product(const Kernel& kernel, const PreludeTarget& target) {
   const std::optional<MatrixProduct> product = matrix_product(kernel);
   if (!product || product->left.dtype() != product->dtype ||
       product->right.dtype() != product->dtype)
@@ -469,6 +497,7 @@ std::optional<MatrixProduct> cpp_product(const Kernel& kernel) {
   const auto last = kernel.outer.end();
   const Index k = kernel.inner.back().variable;
   const auto left = layout_of(product->left.coordinates()[0], last[-2].variable, k);
+  if (left && has_neighbours(*left) && is_packed(kernel, *product, target)) return product;
   const auto right = layout_of(product->right.coordinates()[0], last[-1].variable, k);
   if (!left || !right || !has_neighbours(*left) || !has_neighbours(*right)) return std::nullopt;
   return product;
@@ -477,7 +506,7 @@ std::optional<MatrixProduct> cpp_product(const Kernel& kernel) {
 CppKernel print_cpp_product(const Program& program, const Kernel& kernel,
                             const MatrixProduct& product, Prelude& prelude,
                             const PreludeTarget& target) {
-  return ProductPrinter(program, kernel, product, prelude, target.vector_bytes).print();
+  return ProductPrinter(program, kernel, product, prelude, target).print();
 }
 
 }  // namespace litz

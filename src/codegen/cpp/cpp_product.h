@@ -7,6 +7,8 @@
 // are widened on the way, and rows that all lie in the same lines of the first cache. Elements do
 // not depend on the number of threads.
 //
+// A right operand that lies in panels is read as it is (graph/packed_linear.h).
+//
 // Where the target multiplies pairs of bfloat16, a factor is such a pair: packed operands are words
 // of 32 bits, in arrays of float32, and all that counts factors counts pairs. An odd number of them
 // is completed by 0 in both operands.
@@ -22,7 +24,7 @@ inline constexpr int64_t kMostProductFactors = 8192;
 
 // The kernel as a product, where its sizes are constant and its matrices lie in memory row by row
 // or column by column.
-std::optional<MatrixProduct> cpp_product(const Kernel& kernel);
+std::optional<MatrixProduct> cpp_product(const Kernel& kernel, const PreludeTarget& target);
 
 CppKernel print_cpp_product(const Program& program, const Kernel& kernel,
                             const MatrixProduct& product, Prelude& prelude,

@@ -145,6 +145,9 @@ struct PreludeTile {
   Left left = Left::kRows;
   bool pairs = false;      // factors are pairs of bfloat16
   bool join_rows = false;  // of pairs: the right operand's rows lie as they are
+  // A last argument, `i64 ahead`, says where what is read next lies, from b: it is brought into the
+  // caches.
+  bool prefetches = false;
 };
 
 class Prelude {

@@ -20,7 +20,7 @@ std::string Prelude::product_tile(const PreludeTile& tile) {
                           (copies    ? "_far_rows"
                            : by_rows ? "_rows"
                                      : "_factors") +
-                          (tile.join_rows ? "_joined" : "");
+                          (tile.join_rows ? "_joined" : "") + (tile.prefetches ? "_ahead" : "");
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
   const std::string load_vector = load(DType::kFloat32, lanes);
@@ -60,6 +60,10 @@ std::string Prelude::product_tile(const PreludeTile& tile) {
                            : load_vector + "(" + place + ")") +
            ";\n";
     }
+    for (int j = 0; tile.prefetches && j < tile.vectors; ++j) {
+      if (j * lanes % 16 == 0)
+        t += "    __builtin_prefetch(b + ahead + " + number(j * lanes) + ");\n";
+    }
     t += "    " + vector + " x;\n";
     for (int64_t i = 0; i < tile.rows; ++i) {
       t += "    x = " + spread + "(" + at(i) + ");\n";
@@ -71,7 +75,8 @@ std::string Prelude::product_tile(const PreludeTile& tile) {
   const std::string next_right =
       std::string("    b += ") + (tile.join_rows ? "2 * b_stride" : "b_stride") + ";\n";
   std::string t = kFunction + own + "(const " + left + "* a, i64 a_stride, const " + right +
-                  "* b, i64 b_stride, i64 steps, f32* c, i64 width, bool adds) {\n";
+                  "* b, i64 b_stride, i64 steps, f32* c, i64 width, bool adds" +
+                  (tile.prefetches ? ", i64 ahead" : "") + ") {\n";
   for (int64_t i = 0; by_rows && i < tile.rows; i += 3)
     t += "  const " + left + "* " + pointer(i) + " = a + " + number(i) + " * a_stride;\n";
   for_each_sum([&](const std::string& name, const std::string&) {

@@ -30,7 +30,7 @@ int64_t most_sums(int vector_bytes) { return vector_bytes == 64 ? 28 : 12; }
 void choose_form(const ProductSize& size, int vector_bytes, ProductTiles& tiles) {
   const int64_t sums = most_sums(vector_bytes);
   tiles.form = Form::kPacked;
-  tiles.vectors = size.columns <= tiles.lanes ? 1 : 2;
+  tiles.vectors = size.columns <= tiles.lanes && !size.in_panels ? 1 : 2;
   int64_t rows = sums / tiles.vectors - (tiles.vectors == 1 ? 2 : 0);
   if (size.has_dots && size.rows <= kMostDotRows && size.factors >= kFewestDotFactors) {
     tiles.form = Form::kDots;
@@ -105,8 +105,8 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
   const int64_t packed = kPackedElements / (size.factors * size.parts);
   const auto limit_columns = [&] {
     // Of one block of rows the columns are packed for each step.
-    const bool packs_all =
-        tiles.form == Form::kPacked && (size.batches > 1 || tiles.row_blocks() > 1);
+    const bool packs_all = tiles.form == Form::kPacked && !size.in_panels &&
+                           (size.batches > 1 || tiles.row_blocks() > 1);
     return packs_all ? std::min(packed, kMostColumns) : kMostColumns;
   };
   set_strips(kBlockRows / tiles.strip_rows);

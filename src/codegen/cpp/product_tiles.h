@@ -28,6 +28,7 @@ struct ProductSize {
   // factors of both.
   bool has_rows = false;
   bool has_dots = false;
+  bool in_panels = false;  // the right operand is packed already
 };
 
 struct ProductTiles {
