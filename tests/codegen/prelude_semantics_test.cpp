@@ -546,6 +546,44 @@ TEST(Prelude, CompilesForEveryTarget) {
   }
 }
 
+// The tiles of products, and what packs their operands.
+std::string products(const PreludeTarget& target) {
+  using Left = PreludeTile::Left;
+  Prelude prelude(target);
+  for (const bool pairs : {false, true}) {
+    if (pairs && !prelude.has_pairs()) continue;
+    for (const Left left : {Left::kFactors, Left::kRows, Left::kFarRows}) {
+      for (const int64_t rows : {1, 5, 14}) {
+        for (const bool prefetches : {false, true})
+          prelude.product_tile({rows, 2, left, pairs, false, prefetches});
+      }
+    }
+    prelude.dot_tile(4, 6, pairs);
+  }
+  for (DType memory : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    prelude.pack_rows(memory, 2);
+    prelude.pack_columns(memory, 2);
+    if (is_half(memory)) prelude.widen_rows(memory);
+  }
+  if (prelude.has_pairs()) {
+    prelude.product_tile({3, 4, Left::kRows, true, true, false});
+    prelude.pack_pairs(2);
+    prelude.join_rows();
+    prelude.copy_pairs();
+  }
+  return prelude.text();
+}
+
+TEST(Prelude, ProductsCompileForEveryTarget) {
+  PreludeTarget with_pairs = avx512_target();
+  with_pairs.bf16_pairs = true;
+  for (const PreludeTarget& target : {avx2_target(), avx512_target(), with_pairs}) {
+    for (const std::string& compiler : installed_compilers()) {
+      EXPECT_NO_THROW(check_compiles(products(target), target, compiler));
+    }
+  }
+}
+
 TEST(Prelude, TextIsDeterministicAndMinimal) {
   EXPECT_EQ(everything(avx2_target()), everything(avx2_target()));
   Prelude prelude(avx2_target());

@@ -1,6 +1,7 @@
 """Inference with frozen parameters: results are eager's, whatever happens to the parameters."""
 import copy
 import gc
+import os
 import pathlib
 import threading
 import warnings
@@ -200,6 +201,9 @@ def test_convolutions_have_packed_weights(tmp_path: pathlib.Path) -> None:
 
 def has_panels(dtype: torch.dtype) -> bool:
     """Whether this machine's kernels read weights from panels."""
+    target = os.environ.get("LITZ_TARGET", "native")
+    if target != "native":
+        return target != "baseline" if dtype == torch.float32 else "+bf16" in target
     if dtype == torch.bfloat16:
         return torch.cpu._is_avx512_bf16_supported()
     return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
