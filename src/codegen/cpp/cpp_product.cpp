@@ -353,8 +353,10 @@ class ProductPrinter {
 
   std::string tile(int64_t rows, int64_t columns, const LeftRows& left) {
     if (tiles_.form == Form::kDots) return prelude_.dot_tile(rows, columns, pairs_);
+    // Of the last panel those that have columns.
+    const auto vectors = static_cast<int>((columns + tiles_.lanes - 1) / tiles_.lanes);
     return prelude_.product_tile({.rows = rows,
-                                  .vectors = tiles_.vectors,
+                                  .vectors = std::min(tiles_.vectors, vectors),
                                   .left = left.order,
                                   .pairs = pairs_,
                                   .join_rows = pairs_ && tiles_.form == Form::kInPlace,
