@@ -15,14 +15,17 @@ class ScoreBounds : public testing::Test {
     return exprs_.where(condition, score,
                         exprs_.constant(DType::kFloat32, -std::numeric_limits<double>::infinity()));
   }
+  Expr at_most(Expr a, Expr b) { return exprs_.binary(ExprOp::kLe, a, b); }
+  Expr plus(Expr a, Expr b) { return exprs_.binary(ExprOp::kAdd, a, b); }
   Expr both(Expr a, Expr b) { return exprs_.binary(ExprOp::kBitAnd, a, b); }
 
   std::shared_ptr<IndexContext> indices_ = std::make_shared<IndexContext>();
   ExprContext exprs_{indices_};
   const Index query_ = indices_->variable(0, indices_->constant(100));
   const Index key_ = indices_->variable(1, indices_->constant(100));
-  const Expr score_ = exprs_.reduced(0, DType::kFloat32) * 0.5;
-  const Expr causal_ = less_equal(position(key_), position(query_));
+  const Expr score_ = exprs_.binary(ExprOp::kMul, exprs_.reduced(0, DType::kFloat32),
+                                    exprs_.constant(DType::kFloat32, 0.5));
+  const Expr causal_ = at_most(position(key_), position(query_));
 };
 
 TEST_F(ScoreBounds, TakeUpperBoundsOut) {
@@ -44,7 +47,7 @@ TEST_F(ScoreBounds, KeepOtherConditions) {
 
 TEST_F(ScoreBounds, TakeOutWhatLiesInside) {
   const BoundedScore bounded = bounded_score(
-      masked(causal_, masked(less_equal(position(key_), position(indices_->constant(40))), score_)),
+      masked(causal_, masked(at_most(position(key_), position(indices_->constant(40))), score_)),
       query_, key_);
   EXPECT_EQ(bounded.rest, score_);
   EXPECT_EQ(bounded.upper.size(), 2U);
@@ -54,10 +57,10 @@ TEST_F(ScoreBounds, TakeTermsForConditions) {
   const Expr zero = exprs_.constant(DType::kFloat32, 0);
   const Expr always = exprs_.constant(DType::kBool, 1);
   const BoundedScore bounded =
-      bounded_score(score_ + masked(both(causal_, always), zero), query_, key_);
+      bounded_score(plus(score_, masked(both(causal_, always), zero)), query_, key_);
   EXPECT_EQ(bounded.rest, score_);
   EXPECT_EQ(bounded.upper.size(), 1U);
-  const Expr bias = score_ + masked(causal_, exprs_.constant(DType::kFloat32, 1));
+  const Expr bias = plus(score_, masked(causal_, exprs_.constant(DType::kFloat32, 1)));
   EXPECT_EQ(bounded_score(bias, query_, key_).rest, bias);
 }
 
@@ -68,9 +71,9 @@ TEST_F(ScoreBounds, KeepWhatIsNoMask) {
   EXPECT_EQ(bounded.rest, score);
   EXPECT_TRUE(bounded.all.empty());
   // Only one of two has to hold.
-  const Expr either = masked(
-      exprs_.binary(ExprOp::kBitOr, causal_, less_equal(position(key_), position(query_ + 1))),
-      score_);
+  const Expr either =
+      masked(exprs_.binary(ExprOp::kBitOr, causal_, at_most(position(key_), position(query_ + 1))),
+             score_);
   EXPECT_EQ(bounded_score(either, query_, key_).rest, either);
   EXPECT_TRUE(bounded_score(either, query_, key_).upper.empty());
 }

@@ -134,7 +134,7 @@ TEST(ProgramText, RoundTripIsExact) {
 
 TEST(ProgramText, ParserFillsTheProgram) {
   const Program program = parse_program(kEverything);
-  EXPECT_EQ(program.buffers().size(), 12u);
+  EXPECT_EQ(program.buffers().size(), 13u);
   EXPECT_EQ(program.inputs.size(), 3u);
   EXPECT_EQ(program.buffer(BufferId(2)).bytes.size(), 4u);
   EXPECT_EQ(program.buffer(BufferId(4)).name, "z");
@@ -171,7 +171,7 @@ TEST(ProgramText, BuffersReadAndWritten) {
   EXPECT_EQ(read(8), "x ");
   EXPECT_EQ(written(8), "mm x ");
   EXPECT_EQ(read(9), "w ");
-  EXPECT_EQ(written(9), "att ");
+  EXPECT_EQ(written(9), "att logs ");
 }
 
 TEST(ProgramText, LiteralsKeepTheirValue) {
