@@ -213,8 +213,8 @@ class KernelPrinter {
     body_.pop_scope("for (; begin + " + step + " <= end; begin += " + step + ")");
   }
 
-  // Without vectors an item would be one element, found by divisions; a short innermost loop saves
-  // most of these.
+  // Without vectors an item would be one element, found by divisions; innermost loops save most of
+  // these.
   bool has_short_rows() const {
     if (plan_.loop != VectorPlan::kNone || !kernel_.inner.empty() || rows_.size() < 2) return false;
     const Index last = extent(rows_.back());
@@ -222,15 +222,21 @@ class KernelPrinter {
   }
 
   void print_short_rows() {
-    const size_t last = rows_.back();
+    std::vector<size_t> loops = {rows_.back()};
     rows_.pop_back();
+    while (rows_.size() > 1 && count(loops).is_constant() && extent(rows_.back()).is_constant() &&
+           count(loops).constant() * extent(rows_.back()).constant() <= kPointwiseTile) {
+      loops.insert(loops.begin(), rows_.back());
+      rows_.pop_back();
+    }
     push_rows_with([&] {
-      const std::string header = open_inner_loop(last);
+      std::vector<std::string> headers;
+      for (size_t loop : loops) headers.push_back(open_inner_loop(loop));
       body_.store_outer();
-      body_.pop_scope(header);
+      for (size_t i = headers.size(); i-- > 0;) body_.pop_scope(headers[i]);
     });
     total_ = body_index(count(rows_));
-    grain_ = grain(body_index(extent(last)));
+    grain_ = grain(body_index(count(loops)));
   }
 
   template <class Body>

@@ -86,7 +86,10 @@ int score(KernelAnalysis& analysis, size_t loop, int lanes, int bonus) {
   const Kernel& kernel = analysis.kernel();
   const bool outer = loop < kernel.outer.size();
   const int inner = inner_weight(analysis);
-  int total = bonus * inner;
+  const Index extent = analysis.extent(loop);
+  // Of a loop that is shorter than a vector most lanes do nothing.
+  const int64_t used = extent.is_constant() ? std::min<int64_t>(extent.constant(), lanes) : lanes;
+  int total = static_cast<int>(bonus * inner * used / lanes);
   const auto add = [&](Index offset, int weight) {
     switch (analysis.walk(offset, loop)) {
       case KernelAnalysis::Walk::kContiguous:
@@ -120,8 +123,7 @@ int score(KernelAnalysis& analysis, size_t loop, int lanes, int bonus) {
   for (const KernelStore& store : kernel.stores) {
     if (store.inner || outer) add(store.offset, 3 * (store.inner ? inner : 1));
   }
-  const Index extent = analysis.extent(loop);
-  if (extent.is_constant() && extent.constant() < lanes) total -= 4 * inner;
+  if (used < lanes) total -= 4 * inner;
   return total;
 }
 
