@@ -66,15 +66,19 @@ PassOptions pass_options(const Options& options) {
   PassOptions passes;
   const ProductKernels products = product_kernels(options, KernelDialect::kCpp, {});
   passes.library_products = products == ProductKernels::kOff;
-  if (!passes.library_products) {
+  // A backend has no such kernels, and calls the library on other ops than these.
+  const bool is_for_backend = !options.device.empty();
+  if (!passes.library_products && !is_for_backend) {
     const CpuTarget target = cpu_target(options);
     passes.panel_columns = 2 * target.vector_bytes / 4;
     passes.multiplies_pairs = target.avx512_bf16;
   }
   if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
   if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
-  passes.attention_kernels = cpu_attention_kernels(options, false) != AttentionKernels::kOff;
-  passes.half_attention_kernels = cpu_attention_kernels(options, true) != AttentionKernels::kOff;
+  if (!is_for_backend) {
+    passes.attention_kernels = cpu_attention_kernels(options, false) != AttentionKernels::kOff;
+    passes.half_attention_kernels = cpu_attention_kernels(options, true) != AttentionKernels::kOff;
+  }
   read_fallbacks(options, passes);
   const std::string& layouts = options.layout_optimization;
   if (layouts == "off") {

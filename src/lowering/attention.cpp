@@ -148,6 +148,14 @@ KernelCandidate LoweringContext::describe_attention(OpCall& call, std::string_vi
       candidate.key += comma + to_string(size);
       comma = "x";
     }
+    if (value.strided) {
+      for (Index stride : value.strided->strides) candidate.key += "," + to_string(stride);
+    }
+    // Of a mask that is computed some keys may not count.
+    const int position = call.node().schema->find(std::string(operand));
+    const auto* made = std::get_if<Value>(&call.node().arguments[static_cast<size_t>(position)].v);
+    if (operand == bias && made != nullptr && graph_.node(made->node).kind == NodeKind::kCall)
+      candidate.key += " of " + graph_.node(made->node).schema->full_name();
   }
   if (call.boolean("is_causal")) candidate.key += " causal";
   candidate.key += names_of_readers(call.id());

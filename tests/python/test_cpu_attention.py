@@ -57,13 +57,13 @@ def check(fn: Callable[..., Tensor], *args: Tensor, target: str = "native", dyna
 
 def operands(
     dtype: torch.dtype, batch: int, heads: int, queries: int, keys: int, width: int,
-    shared: int = 0, value_width: int = 0, seed: int = 0,
+    shared: int = 0, seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
     torch.manual_seed(seed)
     shared = shared or heads
     q = torch.randn(batch, queries, heads, width).to(dtype).transpose(1, 2)
     k = torch.randn(batch, keys, shared, width).to(dtype).transpose(1, 2)
-    v = torch.randn(batch, keys, shared, value_width or width).to(dtype).transpose(1, 2)
+    v = torch.randn(batch, keys, shared, width).to(dtype).transpose(1, 2)
     return q, k, v
 
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kKeys = 384;                   // of a step
 constexpr int64_t kUnsharedKeys = 256;           // ... that is packed by itself
-constexpr int64_t kPackedElements = 256 * 1024;  // of a batch, on the stack
+constexpr int64_t kPackedElements = 192 * 1024;  // of a batch, on the stack
 constexpr int64_t kFewQueries = 6;
 constexpr int64_t kStrips = 4;
 constexpr int64_t kUnsharedStrips = 12;
@@ -17,14 +17,15 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
+int64_t most_tile_rows(int vector_bytes) { return vector_bytes == 64 ? 14 : 6; }
+
 AttentionTiles plan_attention_tiles(const AttentionSize& size, int vector_bytes) {
   AttentionTiles tiles;
   tiles.lanes = vector_bytes / 4;
   const int64_t together = size.rows > 0 ? size.rows : size.queries;
   tiles.in_place = together > 0 && together <= kFewQueries && size.is_in_order &&
                    size.features % tiles.lanes == 0;
-  // Sums that the registers hold next to the operands.
-  tiles.strip_rows = vector_bytes == 64 ? 14 : 6;
+  tiles.strip_rows = most_tile_rows(vector_bytes);
   if (size.rows > 0) {
     tiles.strip_rows = size.rows;
     tiles.strips = tiles.tall_strips = size.queries / size.rows;

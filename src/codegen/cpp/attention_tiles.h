@@ -39,6 +39,9 @@ struct AttentionTiles {
   int64_t block_rows() const { return block_strips * strip_rows; }  // at most
 };
 
+// Of a register tile two vectors wide: the sums that registers hold next to the operands.
+int64_t most_tile_rows(int vector_bytes);
+
 // Factors and features are at least 1.
 AttentionTiles plan_attention_tiles(const AttentionSize& size, int vector_bytes);
 

@@ -32,11 +32,10 @@ Rows rows_of(Expr load, Index along, Index number) {
 }
 
 constexpr int64_t kFactors = 128;  // of which one term after the other is added up
-constexpr int64_t kMostShared = 16;
 
 // Of an attention of one query how many iterations of the last batch loop, heads next to each
-// other, have the same keys and values.
-int64_t queries_that_share_keys(const Program& program, const Kernel& kernel) {
+// other, have the same keys and values; at most `most`.
+int64_t queries_that_share_keys(const Program& program, const Kernel& kernel, int64_t most) {
   const KernelAttention& attention = *kernel.attention;
   if (!attention.one_query || kernel.outer.size() < 2) return 1;
   const KernelLoop& heads = kernel.outer[kernel.outer.size() - 2];
@@ -44,7 +43,7 @@ int64_t queries_that_share_keys(const Program& program, const Kernel& kernel) {
   const int64_t count = heads.extent.constant();
   IndexContext& context = program.indices();
   const auto first = static_cast<uint32_t>(kernel.outer.size() + 2);
-  for (int64_t shared = std::min(count, kMostShared); shared > 1; --shared) {
+  for (int64_t shared = std::min(count, most); shared > 1; --shared) {
     if (count % shared != 0) continue;
     const Index within = context.variable(first, context.constant(shared));
     Substitution split;
@@ -68,7 +67,7 @@ class AttentionPrinter {
         arguments_(program),
         body_(analysis_, prelude, arguments_),
         feature_loop_(kernel.outer.size() - 1),
-        shared_(queries_that_share_keys(program, kernel)),
+        shared_(queries_that_share_keys(program, kernel, most_tile_rows(vector_bytes))),
         has_query_loop_(!attention_.one_query || shared_ > 1),
         query_loop_(has_query_loop_ ? feature_loop_ - 1 : CppBody::kNoLoop),
         batch_loops_(has_query_loop_ ? feature_loop_ - 1 : feature_loop_),
