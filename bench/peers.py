@@ -122,8 +122,11 @@ class Peer:
         return json.loads(line) if line else None
 
     def ask(self) -> Any:
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return None
         return self.answer()
 
     def end(self) -> str:
@@ -151,12 +154,17 @@ def measure(model: str, threads: int, options: argparse.Namespace) -> dict[str, 
     samples: dict[str, list[float]] = {name: [] for name in peers}
     order = list(peers)
     for _ in range(options.rounds):
-        for name in order:
-            samples[name].append(peers[name].ask())
+        for name in list(order):
+            seconds = peers[name].ask()
+            if seconds is None:
+                row["failed"][name] = peers.pop(name).end()
+                order.remove(name)
+                continue
+            samples[name].append(seconds)
         order.append(order.pop(0))
     for peer in peers.values():
         peer.end()
-    row["seconds"] = {name: statistics.median(values) for name, values in samples.items()}
+    row["seconds"] = {name: statistics.median(values) for name, values in samples.items() if name not in row["failed"]}
     return row
 
 

@@ -177,11 +177,16 @@ CudaRecordings::CudaRecordings(TorchDoor& door, const LitzArtifact& artifact,
   }
   if (!saved_outputs) return;
   saved_outputs_ = std::move(*saved_outputs);
+  if (std::find(saved_outputs_.begin(), saved_outputs_.end(), true) != saved_outputs_.end()) {
+    saved_hooks_ = nb::getattr(nb::module_::import_("torch._C._autograd"),
+                               "_top_saved_tensors_default_hooks", nb::none());
+    if (saved_hooks_.is_none()) stopped_ = true;
+  }
   const double speed = door.environment->cuda_driver()->bytes_per_second(device.index);
   constexpr double kReadAndWritten = 2;
   copies_per_second_ = kCopyShare * (speed > 0 ? speed : kBytesPerSecond) / kReadAndWritten;
   host_bound_ = std::make_unique<HostBound>(door.environment->cuda_driver());
-  stopped_ = artifact.num_symbols > 0;  // each size would want its own
+  stopped_ = stopped_ || artifact.num_symbols > 0;  // each size would want its own
 }
 
 CudaRecordings::~CudaRecordings() = default;
@@ -263,6 +268,11 @@ bool CudaRecordings::make_room() {
   if (oldest == recordings_.end()) return false;
   recordings_.erase(oldest);
   return true;
+}
+
+// Then somebody sees what is lent, and may read it on another stream.
+bool CudaRecordings::saved_tensors_have_hooks() const {
+  return saved_hooks_.is_valid() && !saved_hooks_(false).is_none();
 }
 
 // Whether a graph that nobody has asked to record is to be.
@@ -484,7 +494,7 @@ nb::object CudaRecordings::outputs(const std::shared_ptr<Recording>& recording, 
 }
 
 nb::object CudaRecordings::call(const Frame& frame, nb::handle inputs, HostBound** timed) {
-  if (stopped_ || !take_addresses(frame)) return {};
+  if (stopped_ || saved_tensors_have_hooks() || !take_addresses(frame)) return {};
   const std::optional<void*> stream = current_stream();
   if (!stream) return {};
   if (!wants_recordings()) {
@@ -518,6 +528,7 @@ int CudaRecordings::traverse(visitproc visit, void* arg) const {
 
 void CudaRecordings::clear() {
   record_.reset();
+  saved_hooks_.reset();
   recordings_.clear();
   stopped_ = true;
 }

@@ -63,6 +63,7 @@ class CudaRecordings {
   std::shared_ptr<Recording> make(const Frame& frame, nanobind::handle inputs, void* stream);
   bool make_room();
   bool wants_recordings();
+  bool saved_tensors_have_hooks() const;
   bool is_lent(size_t output) const { return !host_bound_ || saved_outputs_[output]; }
   int64_t bytes_to_copy(const Frame& frame) const;
   nanobind::object record(nanobind::handle inputs, const nanobind::list& copied) const;
@@ -80,6 +81,7 @@ class CudaRecordings {
   nanobind::object record_;
   std::unique_ptr<HostBound> host_bound_;               // where nobody has asked for recordings
   std::vector<bool> saved_outputs_;                     // the same
+  nanobind::object saved_hooks_;                        // the same, where there are saved outputs
   double copies_per_second_ = 0;                        // bytes, the same
   std::vector<std::shared_ptr<Recording>> recordings_;  // the one used last at the end
   int made_ = 0;

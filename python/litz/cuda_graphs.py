@@ -65,14 +65,17 @@ _HARMLESS = (
     "torch.utils.data._utils.pin_memory",
     "multiprocessing.queues",
     "multiprocessing.resource_sharer",
-    "tensorboard",
-    "wandb",
-    "IPython",
-    "ipykernel",
-    "zmq",
+    "tensorboard.summary.writer",
+    "IPython.core.history",
+    "ipykernel.control",
+    "ipykernel.heartbeat",
+    "ipykernel.iostream",
+    "ipykernel.parentpoller",
+    "ipykernel.shellchannel",
+    "zmq.utils.garbage",
 )
-"""Modules whose threads wait for no device: a monitor, processes that compile, pinned memory, what feeds and asks the
-processes of a data loader, logs, notebooks."""
+"""Modules whose threads wait for no device and run nobody's code: a monitor, processes that compile, pinned memory, what
+feeds the processes of a data loader, logs, and what a notebook has beside the thread that runs its cells."""
 
 
 def _others_may_wait_for_device() -> bool:

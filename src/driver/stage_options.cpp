@@ -66,9 +66,10 @@ PassOptions pass_options(const Options& options) {
   PassOptions passes;
   const ProductKernels products = product_kernels(options, KernelDialect::kCpp, {});
   passes.library_products = products == ProductKernels::kOff;
-  // A backend has no such kernels, and calls the library on other ops than these.
+  // A backend has no such kernels, nor has the interpreter, and calls the library on other ops than
+  // these.
   const bool is_for_backend = !options.device.empty();
-  if (!passes.library_products && !is_for_backend) {
+  if (!passes.library_products && !is_for_backend && !options.interpret) {
     const CpuTarget target = cpu_target(options);
     passes.panel_columns = 2 * target.vector_bytes / 4;
     passes.multiplies_pairs = target.avx512_bf16;

@@ -169,9 +169,12 @@ class Packer {
         !(left.strides[0].is_constant(1) || left.strides[1].is_constant(1)))
       return false;
     for (const TensorMeta* meta : {&left, &right}) {
-      if (meta->layout != TensorLayout::kStrided || !meta->sizes[0].is_constant() ||
-          !meta->sizes[1].is_constant())
-        return false;
+      if (meta->layout != TensorLayout::kStrided) return false;
+      for (size_t i : {0, 1}) {
+        if (!meta->sizes[i].is_constant() || meta->sizes[i].is_constant(0) ||
+            !meta->strides[i].is_constant())
+          return false;
+      }
     }
     const int64_t rows = left.sizes[0].constant();
     const int64_t factors = right.sizes[0].constant();

@@ -85,6 +85,8 @@ std::optional<MatrixProduct> matrix_product(const Kernel& kernel) {
 bool lies_in_panels(Index at, Index n, Index k, int64_t columns, int64_t elements) {
   if (!n.is_symbol() || !k.is_symbol() || !n.extent().is_constant() || !k.extent().is_constant())
     return false;
+  // One panel of single elements is a matrix like any other, and may have no zeros behind it.
+  if (elements == 1 && n.extent().constant() <= columns) return false;
   const int64_t words = (k.extent().constant() + elements - 1) / elements;
   const Index column = mod(n, columns) * elements + mod(k, elements);
   const Index word = floor_div(n, columns) * words + floor_div(k, elements);

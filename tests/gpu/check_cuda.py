@@ -760,7 +760,7 @@ def recordings_unasked():
 @check
 def no_recordings_unasked():
     """Where the device is the clock, another thread lives, an op is not PyTorch's, sizes change, results share memory
-    with what is saved, or the option says so."""
+    with what is saved, hooks see it, or the option says so."""
     x, large = randn(8, 64), randn(4096, 4096)
     net = deep_net(24, 64)
 
@@ -801,6 +801,10 @@ def no_recordings_unasked():
     torch._dynamo.reset()
     called(compile(lambda x: net(x).softmax(-1)), x)
     none("what is saved for gradients is a result as well")
+    torch._dynamo.reset()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        called(compile(net), x)
+    none("somebody looks at what is saved for gradients")
 
 
 def train(compiled, net, inputs, **how):
