@@ -60,8 +60,7 @@ int64_t queries_that_share_keys(const Program& program, const Kernel& kernel, in
 class AttentionPrinter {
  public:
   AttentionPrinter(const Program& program, const Kernel& kernel, Prelude& prelude, int vector_bytes)
-      : kernel_(kernel),
-        attention_(*kernel.attention),
+      : attention_(*kernel.attention),
         prelude_(prelude),
         analysis_(kernel),
         arguments_(program),
@@ -541,7 +540,6 @@ class AttentionPrinter {
     close_rows("top", "bottom");
   }
 
-  const Kernel& kernel_;
   const KernelAttention& attention_;
   Prelude& prelude_;
   KernelAnalysis analysis_;
