@@ -159,8 +159,8 @@ def test_the_option_of_products_has_three_values(with_cuda):
 
 
 def test_products_that_were_measured_are_reported():
-    row = {"product": "aten::mm f16", "count": 2, "is_kernel": True, "kernel_seconds": 1e-5, "library_seconds": 2e-5}
-    text = str(GraphReport.from_info(0, "inference", {"products": [row]}, {}))
+    row = {"what": "aten::mm f16", "count": 2, "is_kernel": True, "kernel_seconds": 1e-5, "library_seconds": 2e-5}
+    text = str(GraphReport.from_info(0, "inference", {"measured": [row]}, {}))
     assert "2 of aten::mm f16: kernels, measured 10.0 us as kernels, 20.0 us in the library" in text
 
 
