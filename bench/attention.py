@@ -10,7 +10,6 @@ The exit status is 1 where a result is wrong.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,9 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litz_bench_util import (
-    Table, check_backends, geomean, interleaved, own_code, progress, show_ratio, show_seconds, write_json,
-)
+from litz_bench_util import check_backends, own_code
+from litz_kernel_table import KernelTable
 
 
 @dataclass(frozen=True)
@@ -140,10 +138,7 @@ def main() -> int:
     torch.set_num_threads(1)
     torch.manual_seed(0)
 
-    table = Table(["attention", "batch", "dtype", "mask", "eager", "library", "Litz", "library/Litz", "eager/Litz"])
-    ratios: dict[str, list[float]] = {}
-    records = []
-    wrong = 0
+    table = KernelTable(["attention", "batch", "dtype", "mask"], options.rounds)
     rows = [
         (dtype, shape, batch)
         for dtype in options.dtype
@@ -151,44 +146,16 @@ def main() -> int:
         for batch in shape.batches
     ]
     for dtype, shape, batch in rows:
-        progress(f"{shape} {dtype} {shape.mask} batch {batch}")
         torch._dynamo.reset()
         fn = FUNCTIONS[shape.mask]
         args = arguments(shape, batch, DTYPES[dtype])
         ours, library = (compiled(fn, attention, options.target) for attention in (options.attention, "off"))
-        with torch.no_grad():
-            if not is_right(ours(*args), args, fn):
-                print(f"wrong: {shape} {dtype} {shape.mask} batch {batch}", file=sys.stderr)
-                wrong += 1
-            samples = interleaved(
-                {
-                    "eager": lambda fn=fn, args=args: fn(*args),
-                    "library": lambda f=library, args=args: f(*args),
-                    "ours": lambda f=ours, args=args: f(*args),
-                },
-                options.rounds,
-            )
-        median = {name: statistics.median(values) for name, values in samples.items()}
-        against = {
-            name: statistics.median(a / b for a, b in zip(samples[name], samples["ours"]))
-            for name in ("library", "eager")
-        }
         masked = "bare" if shape.mask in ("-", "causal") else "masked"
-        ratios.setdefault(f"{dtype} {masked}", []).append(against["library"])
-        table.add(
-            shape, batch, dtype, shape.mask, *(show_seconds(median[name]) for name in ("eager", "library", "ours")),
-            show_ratio(against["library"]), show_ratio(against["eager"]),
+        table.measure(
+            {"shape": shape, "batch": batch, "dtype": dtype, "mask": shape.mask}, f"{dtype} {masked}", args, fn, library, ours,
+            lambda result, args=args, fn=fn: is_right(result, args, fn),
         )
-        records.append(
-            {"shape": str(shape), "batch": batch, "dtype": dtype, "mask": shape.mask, **median,
-             "library_over_litz": against["library"], "eager_over_litz": against["eager"]}
-        )
-    print(table.text())
-    for name, values in ratios.items():
-        print(f"{name}: geomean {geomean(values):.3f}, least {min(values):.3f}, of {len(values)}")
-    if options.json:
-        write_json(options.json, records)
-    return 1 if wrong else 0
+    return table.finish(options.json)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ Litz's kernel is faster). The exit status is 1 where a result is wrong.
 from __future__ import annotations
 
 import argparse
-import statistics
+import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,9 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litz_bench_util import (
-    Table, check_backends, geomean, interleaved, own_code, progress, show_ratio, show_seconds, write_json,
-)
+from litz_bench_util import check_backends, own_code
+from litz_kernel_table import KernelTable
 
 
 @dataclass(frozen=True)
@@ -171,59 +170,23 @@ def main() -> int:
         settings = {"matrix_products": products, "freeze": options.freeze}
         return torch.compile(model, backend="litz", options=settings, dynamic=False)
 
-    table = Table(["convolution", "batch", "layout", "behind", "eager", "library", "Litz", "library/Litz", "eager/Litz"])
-    ratios: dict[str, list[float]] = {}
-    records = []
-    wrong = 0
-    for shape in (s for s in SHAPES if s.kind in options.kind):
-        for batch in options.batch:
-            for layout in options.layout:
-                if layout == "nhwc" and shape.dims == 1:
-                    continue
-                for form in options.form:
-                    progress(f"{shape} {batch} {layout} {form}")
-                    torch._dynamo.reset()
-                    model = module(shape, form, None, "eager")
-                    with torch.no_grad():
-                        args = arguments(model, batch, layout, form)
-                        ours = compiled(module(shape, form, model, "ours"), options.products)
-                        library = compiled(module(shape, form, model, "library"), "off")
-                        if not is_right(ours(*args), model, args):
-                            print(f"wrong: {shape} {batch} {layout} {form}", file=sys.stderr)
-                            wrong += 1
-                        samples = interleaved(
-                            {
-                                "eager": lambda f=model, args=args: f(*args),
-                                "library": lambda f=library, args=args: f(*args),
-                                "ours": lambda f=ours, args=args: f(*args),
-                            },
-                            options.rounds,
-                        )
-                    median = {name: statistics.median(values) for name, values in samples.items()}
-                    against = {
-                        name: statistics.median(a / b for a, b in zip(samples[name], samples["ours"]))
-                        for name in ("library", "eager")
-                    }
-                    ratios.setdefault(f"{shape.kind} {'bare' if form == 'bare' else 'fused'}", []).append(against["library"])
-                    table.add(
-                        shape, batch, layout, form,
-                        *(show_seconds(median[name]) for name in ("eager", "library", "ours")),
-                        show_ratio(against["library"]), show_ratio(against["eager"]),
-                    )
-                    records.append(
-                        {"shape": str(shape), "kind": shape.kind, "batch": batch, "layout": layout, "behind": form, **median,
-                         "library_over_litz": against["library"], "eager_over_litz": against["eager"]}
-                    )
-    print(table.text())
-    for name, values in ratios.items():
-        print(f"{name}: geomean {geomean(values):.3f}, least {min(values):.3f}, of {len(values)}")
-    for what in ("bare", "fused"):
-        values = [v for name, all_of_kind in ratios.items() if name.endswith(what) for v in all_of_kind]
-        if values:
-            print(f"all {what}: geomean {geomean(values):.3f}, least {min(values):.3f}, of {len(values)}")
-    if options.json:
-        write_json(options.json, records)
-    return 1 if wrong else 0
+    table = KernelTable(["convolution", "batch", "layout", "behind"], options.rounds)
+    shapes = [s for s in SHAPES if s.kind in options.kind]
+    for shape, batch, layout, form in itertools.product(shapes, options.batch, options.layout, options.form):
+        if layout == "nhwc" and shape.dims == 1:
+            continue
+        torch._dynamo.reset()
+        model = module(shape, form, None, "eager")
+        with torch.no_grad():
+            args = arguments(model, batch, layout, form)
+            ours = compiled(module(shape, form, model, "ours"), options.products)
+            library = compiled(module(shape, form, model, "library"), "off")
+        table.measure(
+            {"shape": shape, "batch": batch, "layout": layout, "behind": form},
+            f"{shape.kind} {'bare' if form == 'bare' else 'fused'}", args, model, library, ours,
+            lambda result, model=model, args=args: is_right(result, model, args),
+        )
+    return table.finish(options.json, ["bare", "fused"])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import copy
-import statistics
+import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,9 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litz_bench_util import (
-    Table, check_backends, geomean, interleaved, own_code, progress, show_ratio, show_seconds, write_json,
-)
+from litz_bench_util import check_backends, own_code
+from litz_kernel_table import KernelTable
 
 
 @dataclass(frozen=True)
@@ -140,61 +139,28 @@ def main() -> int:
     torch.set_num_threads(1)
     torch.manual_seed(0)
 
-    table = Table(["product", "dtype", "layout", "behind", "eager", "library", "Litz", "library/Litz", "eager/Litz"])
-    ratios: dict[str, list[float]] = {}
-    records = []
-    wrong = 0
+    table = KernelTable(["product", "dtype", "layout", "behind"], options.rounds)
     shapes = [s for s in SHAPES if not options.kind or s.kind in options.kind]
     if options.frozen:
         shapes = [s for s in shapes if not s.batches]
         options.layout = ["nt"]
-    for dtype in options.dtype:
-        for shape in shapes:
-            for layout in options.layout:
-                for fn in (bare, fused):
-                    progress(f"{shape} {dtype} {layout} {fn.__name__}")
-                    torch._dynamo.reset()
-                    eager = fn
-                    if options.frozen:
-                        model, ours, library, x = frozen_pair(shape, DTYPES[dtype], fn is fused, options.products)
-                        args, eager = [x], model
-                    else:
-                        args = arguments(shape, DTYPES[dtype], layout, fn is fused)
-                        ours, library = compiled(fn, options.products), compiled(fn, "off")
-                    with torch.no_grad():
-                        if not is_right(ours(*args), args, eager):
-                            print(f"wrong: {shape} {dtype} {layout} {fn.__name__}", file=sys.stderr)
-                            wrong += 1
-                        samples = interleaved(
-                            {
-                                "eager": lambda fn=eager, args=args: fn(*args),
-                                "library": lambda f=library, args=args: f(*args),
-                                "ours": lambda f=ours, args=args: f(*args),
-                            },
-                            options.rounds,
-                        )
-                    median = {name: statistics.median(values) for name, values in samples.items()}
-                    against = {
-                        name: statistics.median(a / b for a, b in zip(samples[name], samples["ours"]))
-                        for name in ("library", "eager")
-                    }
-                    behind = "bias, gelu" if fn is fused else "-"
-                    ratios.setdefault(f"{dtype} {'fused' if fn is fused else 'bare'}", []).append(against["library"])
-                    table.add(
-                        shape, dtype, layout, behind,
-                        *(show_seconds(median[name]) for name in ("eager", "library", "ours")),
-                        show_ratio(against["library"]), show_ratio(against["eager"]),
-                    )
-                    records.append(
-                        {"shape": str(shape), "dtype": dtype, "layout": layout, "behind": behind, **median,
-                         "library_over_litz": against["library"], "eager_over_litz": against["eager"]}
-                    )
-    print(table.text())
-    for name, values in ratios.items():
-        print(f"{name}: geomean {geomean(values):.3f}, least {min(values):.3f}, of {len(values)}")
-    if options.json:
-        write_json(options.json, records)
-    return 1 if wrong else 0
+    rows = itertools.product(options.dtype, shapes, options.layout, (bare, fused))
+    for dtype, shape, layout, fn in rows:
+        torch._dynamo.reset()
+        eager = fn
+        if options.frozen:
+            with torch.no_grad():
+                eager, ours, library, x = frozen_pair(shape, DTYPES[dtype], fn is fused, options.products)
+            args = [x]
+        else:
+            args = arguments(shape, DTYPES[dtype], layout, fn is fused)
+            ours, library = compiled(fn, options.products), compiled(fn, "off")
+        behind = "bias, gelu" if fn is fused else "-"
+        table.measure(
+            {"shape": shape, "dtype": dtype, "layout": layout, "behind": behind}, f"{dtype} {'fused' if fn is fused else 'bare'}",
+            args, eager, library, ours, lambda result, args=args, eager=eager: is_right(result, args, eager),
+        )
+    return table.finish(options.json)
 
 
 if __name__ == "__main__":
