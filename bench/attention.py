@@ -18,8 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from litz_bench_util import check_backends, own_code
-from litz_kernel_table import KernelTable
+from litz_bench_util import DTYPES, own_code
+from litz_kernel_table import KernelTable, is_as_exact, kernel_options
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,6 @@ SHAPES = [
     Shape("swin", 12, 49, 49, 32, mask="bias", batches=(4, 16)),
     Shape("window", 12, 512, 512, 64, mask="window", batches=(1,)),
 ]
-DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
 def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -113,10 +112,7 @@ def arguments(shape: Shape, batch: int, dtype: torch.dtype) -> list[Tensor]:
 def is_right(result: Tensor, args: list[Tensor], fn: Callable[..., Tensor]) -> bool:
     """Within a few times eager's own error of the result in float64."""
     exact = fn(*(t.double() if t.is_floating_point() else t for t in args))
-    scale = exact.abs().max()
-    error = (result.double() - exact).abs().max() / scale
-    eager = (fn(*args).double() - exact).abs().max() / scale
-    return bool(error <= 3 * eager + 1e-7)
+    return is_as_exact(result, fn(*args), exact)
 
 
 def compiled(fn: Callable, attention: str, target: str) -> Callable:
@@ -131,12 +127,7 @@ def main() -> int:
     parser.add_argument("--kind", nargs="+", default=[], help="bert, gpt2, vit, whisper, llama, decode, swin, window (default: all)")
     parser.add_argument("--attention", default="on", choices=["on", "auto"], help="the option that is measured against off")
     parser.add_argument("--target", default="native", help="the option, as avx2")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", metavar="FILE")
-    options = parser.parse_args()
-    check_backends(["litz"])
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
+    options = kernel_options(parser, 15)
 
     table = KernelTable(["attention", "batch", "dtype", "mask"], options.rounds)
     rows = [

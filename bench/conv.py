@@ -18,8 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litz_bench_util import check_backends, own_code
-from litz_kernel_table import KernelTable
+from litz_bench_util import own_code
+from litz_kernel_table import KernelTable, is_as_exact, kernel_options
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,7 @@ def is_right(result: Tensor, model: Convolution, args: list[Tensor]) -> bool:
     exact_model = module(model.shape, "bare", model, "exact").double()
     exact_model.forward = type(model).forward.__get__(exact_model)
     exact, eager = exact_model(*(t.double() for t in args)), model(*args)
-    scale = exact.abs().max()
-    error, least = ((t.double() - exact).abs().max() / scale for t in (result, eager))
-    return bool(error <= 3 * least + 1e-7) and result.stride() == eager.stride()
+    return is_as_exact(result, eager, exact) and result.stride() == eager.stride()
 
 
 def main() -> int:
@@ -159,12 +157,7 @@ def main() -> int:
     parser.add_argument("--kind", nargs="+", default=kinds, choices=kinds)
     parser.add_argument("--products", default="on", choices=["on", "auto"], help="the option that is measured against off")
     parser.add_argument("--freeze", action="store_true", help="freeze the weights on both sides")
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--json", metavar="FILE")
-    options = parser.parse_args()
-    check_backends(["litz"])
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
+    options = kernel_options(parser, 11)
 
     def compiled(model: nn.Module, products: str) -> Callable:
         settings = {"matrix_products": products, "freeze": options.freeze}

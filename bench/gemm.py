@@ -21,8 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from litz_bench_util import check_backends, own_code
-from litz_kernel_table import KernelTable
+from litz_bench_util import DTYPES, own_code
+from litz_kernel_table import KernelTable, is_as_exact, kernel_options
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,6 @@ SHAPES = [
     Shape("batched", 128, 64, 128, 12),
     Shape("batched", 49, 49, 32, 64),
 ]
-DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
 def bare(x: Tensor, w: Tensor) -> Tensor:
@@ -84,13 +83,10 @@ def arguments(shape: Shape, dtype: torch.dtype, layout: str, with_bias: bool) ->
 
 def is_right(result: Tensor, args: list[Tensor], fn: Callable[..., Tensor]) -> bool:
     """Within a few times eager's own error of the product in float64."""
-    eager = fn(*args).double()
+    eager = fn(*args)
     wide = copy.deepcopy(fn).double() if isinstance(fn, nn.Module) else fn
     exact = wide(*(t.double() for t in args))
-    scale = exact.abs().max()
-    error = (result.double() - exact).abs().max() / scale
-    eager = (eager - exact).abs().max() / scale
-    return bool(error <= 3 * eager + 1e-7)
+    return is_as_exact(result, eager, exact)
 
 
 def compiled(fn: Callable, products: str) -> Callable:
@@ -132,12 +128,7 @@ def main() -> int:
     parser.add_argument("--kind", nargs="+", default=[], help="square, skinny, odd, batched (default: all)")
     parser.add_argument("--products", default="on", choices=["on", "auto"], help="the option that is measured against off")
     parser.add_argument("--frozen", action="store_true", help="linear layers with weights that are packed once")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json", metavar="FILE")
-    options = parser.parse_args()
-    check_backends(["litz"])
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
+    options = kernel_options(parser, 15)
 
     table = KernelTable(["product", "dtype", "layout", "behind"], options.rounds)
     shapes = [s for s in SHAPES if not options.kind or s.kind in options.kind]

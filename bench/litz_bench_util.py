@@ -20,6 +20,8 @@ from typing import Any
 import torch
 import torch._inductor.config
 
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}  # that a benchmark's --dtype names
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The Litz interface
 # ---------------------------------------------------------------------------------------------------------------------

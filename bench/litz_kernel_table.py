@@ -2,6 +2,7 @@
 they are right, and how they compare."""
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 from collections.abc import Callable, Sequence
@@ -10,9 +11,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from litz_bench_util import Table, geomean, interleaved, progress, show_ratio, show_seconds, write_json
+from litz_bench_util import Table, check_backends, geomean, interleaved, progress, show_ratio, show_seconds, write_json
 
 Call = Callable[..., Tensor]
+
+
+def kernel_options(parser: argparse.ArgumentParser, rounds: int) -> argparse.Namespace:
+    """The command line, with the options that all of these benchmarks have; everything else is set for one thread."""
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    check_backends(["litz"])
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    return options
+
+
+def is_as_exact(result: Tensor, eager: Tensor, exact: Tensor) -> bool:
+    """Within a few times eager's own error of what is right, in float64."""
+    scale = exact.abs().max()
+    error, least = ((t.double() - exact).abs().max() / scale for t in (result, eager))
+    return bool(error <= 3 * least + 1e-7)
 
 
 class KernelTable:

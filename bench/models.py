@@ -26,12 +26,9 @@ import torch
 
 import litz_zoo
 from litz_bench_util import (
-    Report, Table, add_backend_argument, backend_report, backend_reset, check_backends, compiled, error_fault, error_line, geomean,
+    DTYPES, Report, Table, add_backend_argument, backend_report, backend_reset, check_backends, compiled, error_fault, error_line, geomean,
     interleave, progress, ratio, show_ratio, show_seconds, write_json,
 )
-
-
-DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
 def prepared(inputs: tuple[torch.Tensor, ...], options: argparse.Namespace) -> tuple[torch.Tensor, ...]:

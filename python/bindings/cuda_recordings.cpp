@@ -22,8 +22,8 @@ constexpr int kMostMade = 64;  // of one graph in all: addresses that never sett
 constexpr size_t kMostUnasked = 2;
 constexpr int kMostUnaskedMade = 4;
 constexpr size_t kFewCopies = 4;  // of outputs, one by one
-constexpr int kMostPostponed =
-    3;  // calls until what another graph saves is memory of its recording
+// Calls until what another graph saves is memory of its recording.
+constexpr int kMostPostponed = 3;
 constexpr double kMostShare = 1.0 / 32;   // of the device's memory, ...
 constexpr double kMostShares = 1.0 / 8;   // of all graphs together
 constexpr double kCopyShare = 0.1;        // of the time that a run takes the host, for copies

@@ -82,10 +82,11 @@ def _compile(
     device_note: str = "",
 ) -> guarding.Compiled:
     start = time.perf_counter()
+    saved = saved_outputs(gm) if kind == "forward" else []
     builder, captured = read_graph(
         gm,
         # The guard may run the graph in eager PyTorch, after its backward graph was compiled.
-        saved_outputs(gm) if kind == "forward" and driver.option_text(options, "guard") == "off" else (),
+        saved if driver.option_text(options, "guard") == "off" else (),
         restrided_inputs(gm, example_inputs) if kind == "backward" else {},
         frozen,
     )
@@ -121,7 +122,7 @@ def _compile(
     if split is not None:
         split.apply_to(graph)
     if builder.device != "cpu":
-        _record_runs(graph, builder.device, options, saved_outputs(gm) if kind == "forward" else [])
+        _record_runs(graph, builder.device, options, saved)
     if kind == "backward":
         # What was saved for the gradient is most of what there is.
         graph.drop_inputs()

@@ -13,11 +13,11 @@ Graph run_passes(const Graph& given, const Options& options, Trace& trace, Timin
   Graph graph = given;
   if (trace.enabled()) trace.write("graph.litz", to_string(graph));
   if (options.verify) verify_graph(graph);
+  const PassOptions passes = pass_options(options);
   const std::vector<std::string> disabled = split_list(options.disable_passes);
   for (const GraphPass& pass : graph_passes()) {
     if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
-    Graph next =
-        timings.measure(pass.name, [&] { return pass.function(graph, pass_options(options)); });
+    Graph next = timings.measure(pass.name, [&] { return pass.function(graph, passes); });
     if (trace.enabled() && to_string(next) != to_string(graph))
       trace.write("graph_after_" + std::string(pass.name) + ".litz", to_string(next));
     if (options.verify) verify_graph(next);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/cpp/product_tiles.h"
+
 namespace litz {
 namespace {
 
@@ -17,7 +19,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-int64_t most_tile_rows(int vector_bytes) { return vector_bytes == 64 ? 14 : 6; }
+int64_t most_tile_rows(int vector_bytes) { return most_sums(vector_bytes) / 2; }
 
 AttentionTiles plan_attention_tiles(const AttentionSize& size, int vector_bytes) {
   AttentionTiles tiles;

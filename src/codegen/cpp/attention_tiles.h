@@ -39,7 +39,7 @@ struct AttentionTiles {
   int64_t block_rows() const { return block_strips * strip_rows; }  // at most
 };
 
-// Of a register tile two vectors wide: the sums that registers hold next to the operands.
+// Of a register tile, which is two vectors wide.
 int64_t most_tile_rows(int vector_bytes);
 
 // Factors and features are at least 1.

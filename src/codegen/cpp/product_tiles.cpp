@@ -24,9 +24,6 @@ using Form = ProductTiles::Form;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Sums that the registers hold next to the operands.
-int64_t most_sums(int vector_bytes) { return vector_bytes == 64 ? 28 : 12; }
-
 void choose_form(const ProductSize& size, int vector_bytes, ProductTiles& tiles) {
   const int64_t sums = most_sums(vector_bytes);
   tiles.form = Form::kPacked;
@@ -52,6 +49,8 @@ void choose_form(const ProductSize& size, int vector_bytes, ProductTiles& tiles)
 }
 
 }  // namespace
+
+int64_t most_sums(int vector_bytes) { return vector_bytes == 64 ? 28 : 12; }
 
 int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles) {
   return ceil_div(size.columns, tiles.block_columns);

@@ -52,6 +52,9 @@ struct ProductTiles {
   int64_t block_rows() const { return block_strips * strip_rows; }  // at most
 };
 
+// Vectors of sums that the registers hold next to the operands.
+int64_t most_sums(int vector_bytes);
+
 // Every extent at least 1.
 ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes);
 

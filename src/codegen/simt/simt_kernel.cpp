@@ -833,11 +833,6 @@ class KernelPrinter {
     body_.pop_scope("for (i32 o = " + text(width / 2) + "; o > 0; o /= 2)");
   }
 
-  // Of what the row before left in local memory: each reduction has memory of its own there.
-  void wait_for_readers() {
-    if (plan_.rows_of_block > 0) body_.out().line(words_.barrier);
-  }
-
   // Threads of a group are `apart` from each other, and so are the slots of what they share.
   void combine_in_local_memory(const std::vector<Accumulator*>& totals, int apart) {
     IndentedBuffer& out = body_.out();
@@ -850,7 +845,8 @@ class KernelPrinter {
         for (size_t i = 0; i < registers.size(); ++i) act(registers[i], shared[i]);
       }
     };
-    wait_for_readers();
+    // Some may still read what the row before left: each reduction has memory of its own there.
+    if (plan_.rows_of_block > 0) out.line(words_.barrier);
     each([&](const auto& r, const auto& s) { out.line(s.second + own + " = " + r.second + ";"); });
     out.line(words_.barrier);
     body_.push_scope(CppBody::kNoLoop, "");
