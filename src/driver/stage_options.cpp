@@ -164,6 +164,7 @@ CppArtifactOptions artifact_options(const Options& options, const CpuTarget& tar
   printing.target.fma = target.fma;
   printing.target.f16c = target.f16c;
   printing.target.bf16_pairs = target.avx512_bf16 && target.vector_bytes == 64;
+  printing.target.bf16_tiles = printing.target.bf16_pairs && target.amx;
   printing.target.vector_bytes = target.vector_bytes;
   printing.units = translation_units(options);
   printing.description =

@@ -3,12 +3,28 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace litz {
 namespace {
 
 constexpr bool has_bits(uint64_t word, uint64_t bits) { return (word & bits) == bits; }
 constexpr uint32_t bit(int n) { return uint32_t{1} << n; }
+
+// Whether this process may use the registers of tiles, now that it asks for it: their state is too
+// large for the kernel to save it for every process.
+bool may_use_tiles() {
+#if defined(__x86_64__) && defined(__linux__) && defined(SYS_arch_prctl)
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;               // the number of the state component
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
 
 // CPUID leaf 1, ECX.
 constexpr uint32_t kFma = bit(12);
@@ -103,7 +119,9 @@ CpuTarget CpuTarget::detect() {
     words.xcr0 = uint64_t{high} << 32 | low;
   }
 #endif
-  return decode_cpuid(words);
+  CpuTarget target = decode_cpuid(words);
+  target.amx = target.amx && may_use_tiles();
+  return target;
 }
 
 Result<CpuTarget> CpuTarget::parse(std::string_view text) {
@@ -174,6 +192,7 @@ std::vector<std::string> CpuTarget::compiler_flags() const {
                                "-mprefer-vector-width=512"});
   }
   if (avx512_bf16) flags.push_back("-mavx512bf16");
+  if (amx) flags.insert(flags.end(), {"-mamx-tile", "-mamx-bf16"});
   if (vnni) flags.push_back(isa == Isa::kAvx512 ? "-mavx512vnni" : "-mavxvnni");
 #endif
   return flags;
@@ -182,6 +201,7 @@ std::vector<std::string> CpuTarget::compiler_flags() const {
 bool CpuTarget::runs_on(const CpuTarget& host) const {
   if (isa > host.isa) return false;
   if (avx512_bf16 && !host.avx512_bf16) return false;
+  if (amx && !host.amx) return false;
   // AVX-VNNI and AVX512-VNNI are different encodings.
   return !vnni || (host.vnni && host.isa == isa);
 }

@@ -4,9 +4,8 @@
 // targets give equal compiler flags and so equal code. Text form, also used in cache keys:
 //   baseline                128-bit vectors, what every x86-64 has
 //   avx2[+vnni]             256-bit vectors with FMA and F16C; vnni is AVX-VNNI
-//   avx512[+bf16][+vnni][+amx]  512-bit vectors (F, BW, DQ, VL, CD) with FMA and F16C; amx says
-//   that
-//                           PyTorch's library has a matrix unit, which kernels do not use
+//   avx512[+bf16][+vnni][+amx]  512-bit vectors (F, BW, DQ, VL, CD) with FMA and F16C; amx is a
+//                           matrix unit for bfloat16 (AMX-TILE, AMX-BF16)
 // The text "native" is read as the machine at hand.
 #pragma once
 
@@ -28,11 +27,12 @@ struct CpuTarget {
   bool f16c = false;  // float16 conversions in vectors; with kAvx2 and above always
   bool avx512_bf16 = false;
   bool vnni = false;
-  bool amx = false;  // tiles of bfloat16, for the library
+  bool amx = false;  // tiles of bfloat16
 
   static CpuTarget make(Isa isa);
 
-  // What this machine and its operating system support.
+  // What this machine and its operating system support. Linux lets a process use tiles once it has
+  // asked for them: this asks.
   static CpuTarget detect();
 
   // Reads the text form. The reason of a failure lists what is valid.

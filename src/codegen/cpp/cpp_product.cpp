@@ -83,6 +83,7 @@ class ProductPrinter {
     body_.pop_scope("for (i64 it = begin; it < end; ++it)");
 
     CppFunction function;
+    if (uses_tiles()) out().line(prelude_.release_tiles() + "();");
     function.body = body_.take_text();
     const double nanoseconds = item_nanoseconds(size_, tiles_) * static_cast<double>(together_);
     function.total = text(batch_items() * column_blocks(size_, tiles_) * tiles_.row_blocks());
@@ -109,6 +110,7 @@ class ProductPrinter {
     size.factors = pairs_ ? (factors + 1) / 2 : factors;
     for (size_t i = columns_loop_ + 1; i + 1 < analysis_.num_loops(); ++i) size.parts *= extent(i);
     size.in_panels = in_panels_;
+    size.matrix_unit = pairs_ && prelude_.has_tiles();
     if (!in_panels_ && (product_.right.dtype() == DType::kFloat32 || pairs_)) {
       size.has_rows = right_.outer_stride == 1 && (!pairs_ || factors % 2 == 0);
       size.has_dots = right_.k_stride == 1 && left_.k_stride == 1;
@@ -148,7 +150,8 @@ class ProductPrinter {
   // What one item reads alone is packed for each step of it.
   bool packs_steps() const { return packs() && items_of_columns() == 1; }
   bool packs_all() const { return packs() && items_of_columns() != 1; }
-  bool packs() const { return tiles_.form == Form::kPacked && !in_panels_; }
+  bool packs() const { return tiles_.packs() && !in_panels_; }
+  bool uses_tiles() const { return tiles_.form == Form::kTiles; }
   int64_t batch_items() const {
     int64_t items = 1;
     for (size_t i = 0; i < rows_loop_; ++i) items *= steps_of(i);
@@ -192,12 +195,14 @@ class ProductPrinter {
   // Half floats are widened, or become pairs where they are not pairs in memory.
   bool copies_left() const {
     if (!pairs_) return is_half(product_.left.dtype());
+    if (uses_tiles() && are_far_rows(tiles_, 2 * left_.outer_stride)) return true;
     return tiles_.form != Form::kDots && (left_.k_stride != 1 || operand_factors() % 2 != 0);
   }
+  // In rows, else in columns.
+  bool copies_rows() const { return left_.k_stride == 1 || uses_tiles(); }
   int64_t operand_factors() const { return extent(analysis_.num_loops() - 1); }
-  // In columns of a copy of the left operand.
   int64_t copy_width() const {
-    if (left_.k_stride == 1) return tiles_.factors;
+    if (copies_rows()) return tiles_.factors;
     return pairs_ ? (tiles_.block_rows() + tiles_.lanes - 1) / tiles_.lanes * tiles_.lanes
                   : tiles_.block_rows();
   }
@@ -214,7 +219,7 @@ class ProductPrinter {
     if (!result_ || size_.columns % tiles_.panel() != 0)
       declare("block", together_ * tiles_.block_rows() * block_width());
     if (copies_left())
-      declare("wide", copy_width() * (left_.k_stride == 1 ? tiles_.block_rows() : tiles_.factors));
+      declare("wide", copy_width() * (copies_rows() ? tiles_.block_rows() : tiles_.factors));
     if (packs_all()) out().line("i64 packed = -1;");
     if (in_panels_) {
       out().line("const f32* const panels = (const f32*)" +
@@ -254,7 +259,9 @@ class ProductPrinter {
       const std::string rows = strip + " * " + text(tiles_.strip_rows);
       if (tiles_.tall_strips == tiles_.strips) return rows;
       const std::string tall = text(tiles_.tall_strips);
-      return rows + " - (" + strip + " > " + tall + " ? " + strip + " - " + tall + " : 0)";
+      const int64_t less = tiles_.strip_rows - tiles_.low_rows;
+      const std::string by = less == 1 ? "" : " * " + text(less);
+      return rows + " - (" + strip + " > " + tall + " ? " + strip + " - " + tall + " : 0)" + by;
     };
     out().line("const i64 strip = it % " + down + " * " + text(tiles_.block_strips) + ";");
     out().line("const i64 last = strip + " + text(tiles_.block_strips) + " < " + strips +
@@ -321,15 +328,16 @@ class ProductPrinter {
               by_rows ? left_.outer_stride : left_.k_stride};
     }
     const int64_t width = copy_width();
-    const std::string copy = !pairs_   ? prelude_.widen_rows(memory)
-                             : by_rows ? prelude_.copy_pairs()
-                                       : prelude_.join_rows();
+    const std::string copy = !pairs_        ? prelude_.widen_rows(memory)
+                             : by_rows      ? prelude_.copy_pairs()
+                             : uses_tiles() ? prelude_.turn_pairs()
+                                            : prelude_.join_rows();
     const std::string factors = operand_steps();
     out().line(copy + "(" + place("top") + ", " +
                text(by_rows ? left_.outer_stride : left_.k_stride) + ", " +
                (by_rows ? "bottom - top, " + factors : factors + ", bottom - top") + ", wide, " +
                text(width) + ");");
-    if (!by_rows) return {"wide + (m - top)", Order::kFactors, width};
+    if (!copies_rows()) return {"wide + (m - top)", Order::kFactors, width};
     const std::string row = "wide + (m - top) * " + text(width);
     if (pairs_) return {"(const u16*)(" + row + ")", Order::kRows, 2 * width};
     return {row, Order::kRows, width};
@@ -344,7 +352,7 @@ class ProductPrinter {
     if (packs_steps()) return panels() + " + j * steps";
     if (in_panels_)
       return "panels + (first + j) * " + text(size_.factors) + " + k * " + text(tiles_.panel());
-    if (tiles_.form == Form::kPacked)
+    if (tiles_.packs())
       return panels() + " + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
     return pointer(product_.right.buffer(), product_.right.dtype(),
                    body_.index(right_.base) + " + (first + j) * " + text(right_.outer_stride) +
@@ -355,6 +363,8 @@ class ProductPrinter {
     if (tiles_.form == Form::kDots) return prelude_.dot_tile(rows, columns, pairs_);
     // Of the last panel those that have columns.
     const auto vectors = static_cast<int>((columns + tiles_.lanes - 1) / tiles_.lanes);
+    if (uses_tiles())
+      return prelude_.matrix_tile(rows > kTileRows, std::min(tiles_.vectors, vectors));
     return prelude_.product_tile({.rows = rows,
                                   .vectors = std::min(tiles_.vectors, vectors),
                                   .left = left.order,
@@ -364,7 +374,7 @@ class ProductPrinter {
   }
 
   int64_t right_stride() const {
-    if (tiles_.form == Form::kPacked) return tiles_.panel();
+    if (tiles_.packs()) return tiles_.panel();
     return tiles_.form == Form::kDots ? right_.outer_stride : right_.k_stride;
   }
 
@@ -374,9 +384,16 @@ class ProductPrinter {
     const std::string panel = text(tiles_.panel());
     const int64_t rest = size_.columns % tiles_.panel();
     open_parts();
-    out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
-    out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
-               " - k : " + step + ";");
+    if (uses_tiles() && size_.factors % kTilePairs != 0) {
+      const std::string whole = text(size_.factors / kTilePairs * kTilePairs);
+      out().open("for (i64 k = 0, steps; k < " + factors + "; k += steps) {");
+      out().line("const i64 end = k < " + whole + " ? " + whole + " : " + factors + ";");
+      out().line("steps = end - k < " + step + " ? end - k : " + step + ";");
+    } else {
+      out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
+      out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
+                 " - k : " + step + ";");
+    }
     if (pairs_ && (tiles_.form == Form::kDots || packs_steps() || copies_left())) {
       const std::string all = text(operand_factors());
       out().line("const i64 halves = 2 * (k + steps) < " + all + " ? 2 * steps : " + all +
@@ -409,9 +426,9 @@ class ProductPrinter {
   // Of the columns from j, to the result's place or the block.
   void print_strips(LeftRows left, int64_t columns, bool to_result) {
     const std::string width = text(to_result ? result_->outer_stride : block_width());
-    out().line("const " + std::string(pairs_ && tiles_.form != Form::kPacked ? "u16" : "f32") +
+    out().line("const " + std::string(pairs_ && !tiles_.packs() ? "u16" : "f32") +
                "* const right = " + right_place() + ";");
-    if (in_panels_) {
+    if (in_panels_ && !uses_tiles()) {
       const std::string panel = text(tiles_.panel());
       out().line("const i64 ahead = j + 2 * " + panel + " <= columns ? " +
                  text(tiles_.panel() * size_.factors) + " : steps * " + panel + " - j * " +
@@ -423,19 +440,23 @@ class ProductPrinter {
     out().line("f32* const to = " + to + ";");
     out().line("i64 m = top;");
     const auto print = [&](const std::string& end, int64_t rows) {
+      if (uses_tiles()) {
+        out().line("if (m < " + end + ") " + prelude_.configure_tiles() + "(" + text(rows) +
+                   ", steps < " + text(kTilePairs) + " ? steps : " + text(kTilePairs) + ");");
+      }
       out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left) +
                  "(" + left.at_row_m + ", " + text(left.stride) + ", right, " +
                  text(right_stride()) + ", " +
                  (tiles_.form == Form::kDots ? operand_steps() : "steps") + ", to + (m - top) * " +
                  width + ", " + width + (size_.parts == 1 ? ", k != 0" : ", k + part != 0") +
-                 (in_panels_ ? ", m == top ? ahead : 0);" : ");"));
+                 (in_panels_ && !uses_tiles() ? ", m == top ? ahead : 0);" : ");"));
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
     } else {
       const std::string tall = text(tiles_.tall_strips * tiles_.strip_rows);
       print("(bottom < " + tall + " ? bottom : " + tall + ")", tiles_.strip_rows);
-      print("bottom", tiles_.strip_rows - 1);
+      print("bottom", tiles_.low_rows);
     }
     close_batches();
   }

@@ -43,6 +43,7 @@ struct PreludeTarget {
   bool f16c = false;
   bool avx512 = false;      // F, BW, DQ and VL together
   bool bf16_pairs = false;  // AVX512-BF16; needs vectors of 64 bytes
+  bool bf16_tiles = false;  // AMX-BF16; needs bf16_pairs
   int vector_bytes = 16;    // width of a native vector: 16, 32 (needs avx2) or 64 (needs avx512)
   // A language for devices instead, in which every vector is a pack of scalars; the other fields
   // have no meaning. Must outlive the prelude.
@@ -132,6 +133,12 @@ struct PreludeWindow {
   int64_t width = 0;
   int64_t rows_ahead = 0;  // of x behind the last one, which are read soon: brought into the caches
 };
+
+// Of a matrix unit's tiles: rows of the left operand and the result; pairs of bfloat16; columns of
+// the right operand and the result.
+inline constexpr int64_t kTileRows = 16;
+inline constexpr int64_t kTilePairs = 16;
+inline constexpr int64_t kTileColumns = 16;
 
 // A register tile of a matrix product.
 struct PreludeTile {
@@ -270,6 +277,20 @@ class Prelude {
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): rows of
   // `columns` bfloat16 that were `stride` elements apart are then `width` pairs.
   std::string copy_pairs();
+
+  // Whether the target has a unit that multiplies matrices of pairs, in tiles of at most kTileRows
+  // rows, kTilePairs pairs and kTileColumns columns.
+  bool has_tiles() const { return target_.bf16_tiles; }
+  // void name(i64 rows, i64 pairs): sets the tiles' sizes for matrix_tile, up to 2 * kTileRows rows,
+  // and up to kTilePairs pairs of a factor. A thread that has done so calls release_tiles at last.
+  std::string configure_tiles();
+  std::string release_tiles();  // void name()
+  // product_tile for pairs, of more than kTileRows rows or of no more, and one or two times
+  // kTileColumns columns. `steps` counts pairs: whole tiles, or the one that is configured.
+  std::string matrix_tile(bool more_rows, int vectors);
+  // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): the columns
+  // of a matrix whose rows are `stride` bfloat16 apart, as rows of pairs, `width` pairs apart.
+  std::string turn_pairs();
 
   // ---- attention (codegen/cpp/cpp_attention.h): rows of float32, but for the first in whole
   // vectors of native lanes, whose last one may pass the end ----

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "codegen/cpp/prelude.h"
+
 namespace litz {
 namespace {
 
@@ -18,6 +20,7 @@ constexpr int64_t kFewestDotFactors = 64;
 constexpr int64_t kEnoughItems = 16;      // for threads to share them out evenly
 constexpr int64_t kCacheWayBytes = 4096;  // of the first level cache, which has eight ways or more
 constexpr int64_t kFarRows = 6;           // that leave some of the ways to the right operand
+constexpr int64_t kFewestTileRows = 5;    // for which a matrix unit pays
 constexpr double kItemNanoseconds = 20000;
 
 using Form = ProductTiles::Form;
@@ -26,6 +29,15 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 void choose_form(const ProductSize& size, int vector_bytes, ProductTiles& tiles) {
   const int64_t sums = most_sums(vector_bytes);
+  if (size.matrix_unit && size.rows >= kFewestTileRows) {
+    tiles.form = Form::kTiles;
+    tiles.vectors = 2;
+    tiles.strip_rows = std::min(size.rows, 2 * kTileRows);
+    tiles.strips = ceil_div(size.rows, tiles.strip_rows);
+    tiles.tall_strips = size.rows / tiles.strip_rows;
+    tiles.low_rows = size.rows % tiles.strip_rows;
+    return;
+  }
   tiles.form = Form::kPacked;
   tiles.vectors = size.columns <= tiles.lanes && !size.in_panels ? 1 : 2;
   int64_t rows = sums / tiles.vectors - (tiles.vectors == 1 ? 2 : 0);
@@ -45,7 +57,8 @@ void choose_form(const ProductSize& size, int vector_bytes, ProductTiles& tiles)
   }
   tiles.strips = ceil_div(size.rows, rows);
   tiles.strip_rows = ceil_div(size.rows, tiles.strips);
-  tiles.tall_strips = size.rows - tiles.strips * (tiles.strip_rows - 1);
+  tiles.low_rows = tiles.strip_rows - 1;
+  tiles.tall_strips = size.rows - tiles.strips * tiles.low_rows;
 }
 
 }  // namespace
@@ -57,7 +70,7 @@ int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles) {
 }
 
 int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int64_t extent) {
-  if (tiles.form != Form::kPacked || tiles.row_blocks() > 1) return 1;
+  if (!tiles.packs() || tiles.row_blocks() > 1) return 1;
   const int64_t blocks = column_blocks(size, tiles) * (size.batches / extent);
   const auto evenly = [&](int64_t batches) { return ceil_div(extent, ceil_div(extent, batches)); };
   int64_t batches = evenly(std::max<int64_t>(1, std::min(extent, kBlockRows / size.rows)));
@@ -68,12 +81,14 @@ int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int6
 }
 
 bool are_far_rows(const ProductTiles& tiles, int64_t bytes) {
+  if (tiles.form == Form::kTiles)
+    return tiles.strip_rows * std::gcd(bytes, kCacheWayBytes) > kFarRows * kCacheWayBytes;
   return bytes % kCacheWayBytes == 0 && tiles.strip_rows > kFarRows;
 }
 
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles) {
   // Of a multiply-add; with few rows the right operand is read from memory as fast as that.
-  const double each = 0.2 / tiles.lanes;
+  const double each = (tiles.form == Form::kTiles ? 0.05 : 0.2) / tiles.lanes;
   const int64_t columns = std::min(size.columns, tiles.block_columns);
   const int64_t rows = std::max<int64_t>(8, std::min(size.rows, tiles.block_rows()));
   return each * static_cast<double>(rows * columns) *
@@ -104,8 +119,8 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
   const int64_t packed = kPackedElements / (size.factors * size.parts);
   const auto limit_columns = [&] {
     // Of one block of rows the columns are packed for each step.
-    const bool packs_all = tiles.form == Form::kPacked && !size.in_panels &&
-                           (size.batches > 1 || tiles.row_blocks() > 1);
+    const bool packs_all =
+        tiles.packs() && !size.in_panels && (size.batches > 1 || tiles.row_blocks() > 1);
     return packs_all ? std::min(packed, kMostColumns) : kMostColumns;
   };
   set_strips(kBlockRows / tiles.strip_rows);

@@ -10,6 +10,10 @@
 // The right operand's panel of a step stays in the first level cache, while the strips pass by.
 // Strips are as high as the registers hold, or one row less, so that no row is left over.
 //
+// A matrix unit (AMX) computes a register tile of pairs in tiles of its own: strips are two of them
+// high, the last one what is left, and a step is whole tiles of factors; those that are left over
+// are a step of their own.
+//
 // Where there are so few rows that packing is much of the work, the right operand is read where it
 // is, too: in vectors along its columns, or along the factors where these are neighbours of both.
 #pragma once
@@ -29,6 +33,7 @@ struct ProductSize {
   bool has_rows = false;
   bool has_dots = false;
   bool in_panels = false;  // the right operand is packed already
+  bool matrix_unit = false;
 };
 
 struct ProductTiles {
@@ -36,17 +41,20 @@ struct ProductTiles {
     kPacked,
     kInPlace,  // columns are neighbours
     kDots,     // factors are: `vectors` is the number of columns of a register tile
+    kTiles,    // packed, and a matrix unit multiplies
   };
   Form form = Form::kPacked;
   int lanes = 8;
   int vectors = 2;  // of a panel
   int64_t strip_rows = 0;
-  int64_t tall_strips = 0;  // the first ones; the others have one row less
+  int64_t tall_strips = 0;  // the first ones
+  int64_t low_rows = 0;     // of the others
   int64_t strips = 0;
   int64_t block_strips = 0;
   int64_t block_columns = 0;  // whole panels and vectors
   int64_t factors = 0;        // of a step
 
+  bool packs() const { return form == Form::kPacked || form == Form::kTiles; }
   int64_t panel() const { return form == Form::kDots ? vectors : int64_t{lanes} * vectors; }
   int64_t row_blocks() const { return (strips + block_strips - 1) / block_strips; }
   int64_t block_rows() const { return block_strips * strip_rows; }  // at most
@@ -66,7 +74,7 @@ int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles);
 int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int64_t extent);
 
 // Whether rows of the left operand, so many bytes apart, are too many for the first level cache,
-// because all of them lie in the same few lines of it.
+// because they lie in the same few lines of it.
 bool are_far_rows(const ProductTiles& tiles, int64_t bytes);
 
 // Of one item.
