@@ -221,6 +221,7 @@ class ProductPrinter {
     if (copies_left())
       declare("wide", copy_width() * (copies_rows() ? tiles_.block_rows() : tiles_.factors));
     if (packs_all()) out().line("i64 packed = -1;");
+    if (uses_tiles()) out().line("i64 tiles = 0;");
     if (in_panels_) {
       out().line("const f32* const panels = (const f32*)" +
                  arguments_.pointer(product_.right.buffer()) + ";");
@@ -440,10 +441,7 @@ class ProductPrinter {
     out().line("f32* const to = " + to + ";");
     out().line("i64 m = top;");
     const auto print = [&](const std::string& end, int64_t rows) {
-      if (uses_tiles()) {
-        out().line("if (m < " + end + ") " + prelude_.configure_tiles() + "(" + text(rows) +
-                   ", steps < " + text(kTilePairs) + " ? steps : " + text(kTilePairs) + ");");
-      }
+      if (uses_tiles()) print_configuration(end, rows);
       out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left) +
                  "(" + left.at_row_m + ", " + text(left.stride) + ", right, " +
                  text(right_stride()) + ", " +
@@ -459,6 +457,18 @@ class ProductPrinter {
       print("bottom", tiles_.low_rows);
     }
     close_batches();
+  }
+
+  // The matrix unit's tiles are as high as a strip, unless there is none.
+  void print_configuration(const std::string& end, int64_t rows) {
+    const bool varies =
+        tiles_.tall_strips != tiles_.strips || size_.factors % kTilePairs != 0;
+    const std::string pairs = "steps < " + text(kTilePairs) + " ? steps : " + text(kTilePairs);
+    const std::string wanted = text(rows) + " * " + text(kTilePairs) + " + (" + pairs + ")";
+    out().open("if (" + (varies ? "m < " + end + " && " : "") + "tiles != " + wanted + ") {");
+    out().line("tiles = " + wanted + ";");
+    out().line(prelude_.configure_tiles() + "(" + text(rows) + ", " + pairs + ");");
+    out().close();
   }
 
   // What is stored, of a row after the other. A product that has gone to its place already lacks
