@@ -25,10 +25,8 @@ ProductKernels product_kernels(const Options& options, KernelDialect dialect,
                     "'; there are auto, on, off");
   if (wanted == "off") return ProductKernels::kOff;
   if (dialect == KernelDialect::kCpp && device.is_cpu()) {
-    const CpuTarget target = cpu_target(options);
-    // Vectors of 128 bits are too few for registers full of sums. Where there is a matrix unit,
-    // the library has been the faster one.
-    if (target.vector_bytes <= 16 || (wanted == "auto" && target.amx)) return ProductKernels::kOff;
+    // Vectors of 128 bits are too few for registers full of sums.
+    if (cpu_target(options).vector_bytes <= 16) return ProductKernels::kOff;
   } else if (dialect != KernelDialect::kTriton || !device.loads_tiles) {
     return ProductKernels::kOff;
   }
@@ -72,7 +70,8 @@ PassOptions pass_options(const Options& options) {
   if (!passes.library_products && !is_for_backend && !options.interpret) {
     const CpuTarget target = cpu_target(options);
     passes.panel_columns = 2 * target.vector_bytes / 4;
-    passes.multiplies_pairs = target.avx512_bf16;
+    passes.multiplies_pairs =
+        target.avx512_bf16 && (products == ProductKernels::kOn || !target.amx);
   }
   if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
   if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
@@ -111,9 +110,11 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   if (dialect == KernelDialect::kCpp) {
     // PyTorch's library needs AVX-512 to be fast with half floats: without it, it takes six times
     // as long as with float32. With it, it still does with float16, but bfloat16 is fast, and a
-    // kernel has to multiply pairs.
+    // kernel has to multiply pairs. A matrix unit is the library's.
     const CpuTarget target = cpu_target(options);
-    lowering.bfloat16_products = target.isa == CpuTarget::Isa::kAvx2 || target.avx512_bf16;
+    lowering.float16_products = !target.amx;
+    lowering.bfloat16_products =
+        !target.amx && (target.isa == CpuTarget::Isa::kAvx2 || target.avx512_bf16);
   }
   read_fallbacks(options, lowering);
   return lowering;

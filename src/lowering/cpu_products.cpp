@@ -241,10 +241,10 @@ bool LoweringContext::compute_product_on_cpu(NodeId id) {
   if (options_.matrix_products == ProductKernels::kOff) return false;
   OpCall call(*this, id);
   const DType dtype = call.result().dtype;
-  const bool is_possible =
-      dtype == DType::kFloat32 || dtype == DType::kFloat16 ||
-      (dtype == DType::kBFloat16 &&
-       (options_.bfloat16_products || options_.matrix_products == ProductKernels::kOn));
+  const bool forced = options_.matrix_products == ProductKernels::kOn;
+  const bool is_possible = dtype == DType::kFloat32 ||
+                           (dtype == DType::kFloat16 && (options_.float16_products || forced)) ||
+                           (dtype == DType::kBFloat16 && (options_.bfloat16_products || forced));
   if (!is_possible || call.node().schema->name == "aten::mv") return false;
   const auto [left, right] = factors_of(call);
   if (left.dtype != dtype || right.dtype != dtype) return false;
@@ -253,7 +253,7 @@ bool LoweringContext::compute_product_on_cpu(NodeId id) {
       extents->factors < 2 || extents->factors > kMostFactors || !has_neighbours(program_, left) ||
       !has_neighbours(program_, right) || !is_linear(program_, left) || !is_linear(program_, right))
     return false;
-  if (options_.matrix_products == ProductKernels::kAuto && !pays(*extents)) return false;
+  if (!forced && !pays(*extents)) return false;
   set_product(call, left, right, true);
   return true;
 }

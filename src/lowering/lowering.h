@@ -67,7 +67,9 @@ struct LoweringOptions : LibraryFallbacks {
   // Kernels compute random numbers from seeds that the library draws; else the library draws them.
   bool random_in_kernels = true;
   ProductKernels matrix_products = ProductKernels::kOff;
-  bool bfloat16_products = false;  // on a CPU: of bfloat16 too, where that pays
+  // On a CPU: of these too, where that pays.
+  bool float16_products = false;
+  bool bfloat16_products = false;
   // By KernelCandidate::key: whether they are kernels, whatever the model says.
   std::map<std::string, bool> kernel_choices;
   AttentionKernels attention = AttentionKernels::kOff;      // on a GPU
