@@ -80,7 +80,7 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "seconds that measuring the kernels of a graph may take, without compiling them")             \
   X(matrix_products, std::string, "auto", true, "LITZ_MATRIX_PRODUCTS", kAny,                     \
     "let kernels compute matrix products and convolutions, with what reads them: off, on, or "    \
-    "auto, which is where that pays: on a CPU with AVX2 (half floats: without AMX), on a GPU by " \
+    "auto, which is where that pays: on a CPU with AVX2 (float16: without AMX), on a GPU by "     \
     "a model, with autotune by measuring; on a GPU Triton kernels products of half floats")       \
   X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                 \
     "let kernels compute attention: off, on, or auto, which is where that pays: on a CPU with "   \

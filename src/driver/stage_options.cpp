@@ -70,8 +70,7 @@ PassOptions pass_options(const Options& options) {
   if (!passes.library_products && !is_for_backend && !options.interpret) {
     const CpuTarget target = cpu_target(options);
     passes.panel_columns = 2 * target.vector_bytes / 4;
-    passes.multiplies_pairs =
-        target.avx512_bf16 && (products == ProductKernels::kOn || !target.amx);
+    passes.multiplies_pairs = target.avx512_bf16;
   }
   if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
   if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
@@ -109,12 +108,11 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   lowering.matrix_products = product_kernels(options, dialect, device);
   if (dialect == KernelDialect::kCpp) {
     // PyTorch's library needs AVX-512 to be fast with half floats: without it, it takes six times
-    // as long as with float32. With it, it still does with float16, but bfloat16 is fast, and a
-    // kernel has to multiply pairs. A matrix unit is the library's.
+    // as long as with float32. With it, it still does with float16, unless there is AVX512-FP16 as
+    // on all CPUs with AMX, but bfloat16 is fast, and a kernel has to multiply pairs.
     const CpuTarget target = cpu_target(options);
     lowering.float16_products = !target.amx;
-    lowering.bfloat16_products =
-        !target.amx && (target.isa == CpuTarget::Isa::kAvx2 || target.avx512_bf16);
+    lowering.bfloat16_products = target.isa == CpuTarget::Isa::kAvx2 || target.avx512_bf16;
   }
   read_fallbacks(options, lowering);
   return lowering;

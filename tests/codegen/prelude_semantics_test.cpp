@@ -571,13 +571,23 @@ std::string products(const PreludeTarget& target) {
     prelude.join_rows();
     prelude.copy_pairs();
   }
+  if (prelude.has_tiles()) {
+    prelude.configure_tiles();
+    prelude.release_tiles();
+    for (const bool more_rows : {false, true}) {
+      for (const int vectors : {1, 2}) prelude.matrix_tile(more_rows, vectors);
+    }
+    prelude.turn_pairs();
+  }
   return prelude.text();
 }
 
 TEST(Prelude, ProductsCompileForEveryTarget) {
   PreludeTarget with_pairs = avx512_target();
   with_pairs.bf16_pairs = true;
-  for (const PreludeTarget& target : {avx2_target(), avx512_target(), with_pairs}) {
+  PreludeTarget with_tiles = with_pairs;
+  with_tiles.bf16_tiles = true;
+  for (const PreludeTarget& target : {avx2_target(), avx512_target(), with_pairs, with_tiles}) {
     for (const std::string& compiler : installed_compilers()) {
       EXPECT_NO_THROW(check_compiles(products(target), target, compiler));
     }

@@ -15,9 +15,7 @@ TEST(ProductTiles, CoverEverySize) {
           for (bool has_rows : {false, true}) {
             const ProductSize size{1, rows, columns, factors, 1, has_rows, !has_rows};
             const ProductTiles t = plan_product_tiles(size, vector_bytes);
-            EXPECT_EQ(
-                t.tall_strips * t.strip_rows + (t.strips - t.tall_strips) * (t.strip_rows - 1),
-                rows);
+            EXPECT_EQ(t.tall_strips * t.strip_rows + (t.strips - t.tall_strips) * t.low_rows, rows);
             EXPECT_GE(t.tall_strips, 1);
             EXPECT_EQ(t.block_columns % t.panel(), 0);
             EXPECT_EQ(t.block_columns % t.lanes, 0);
@@ -62,6 +60,29 @@ TEST(ProductTiles, FarRowsAreMoreThanTheCacheHoldsOfALine) {
   EXPECT_TRUE(are_far_rows(strip(100), 3 * 4096));
   EXPECT_FALSE(are_far_rows(strip(100), 4096 + 64));
   EXPECT_FALSE(are_far_rows(strip(4), 4096));
+}
+
+TEST(ProductTiles, AMatrixUnitTakesStripsOfTwoTilesAndTheRest) {
+  const auto tiles = [](int64_t rows, int64_t factors) {
+    ProductSize size{1, rows, 768, factors};
+    size.matrix_unit = true;
+    return plan_product_tiles(size, 64);
+  };
+  EXPECT_EQ(tiles(4, 384).form, ProductTiles::Form::kPacked);
+  for (int64_t rows : {5, 16, 17, 31, 32, 33, 64, 197, 1000}) {
+    const ProductTiles t = tiles(rows, 384);
+    EXPECT_EQ(t.form, ProductTiles::Form::kTiles);
+    EXPECT_LE(t.strip_rows, 32);
+    EXPECT_LE(t.strips - t.tall_strips, 1) << "one is lower";
+    EXPECT_EQ(t.tall_strips * t.strip_rows + (t.strips - t.tall_strips) * t.low_rows, rows);
+    EXPECT_EQ(t.panel(), 32);
+  }
+  for (int64_t factors : {17, 192, 200, 500, 4000}) {
+    const ProductTiles t = tiles(100, factors);
+    EXPECT_TRUE(t.factors == factors || t.factors % 16 == 0) << "whole tiles";
+  }
+  EXPECT_TRUE(are_far_rows(tiles(100, 512), 2048)) << "16 rows in a line each";
+  EXPECT_FALSE(are_far_rows(tiles(100, 384), 1536));
 }
 
 // Threads can share out what is worth it.

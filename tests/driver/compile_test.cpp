@@ -237,7 +237,8 @@ TEST_F(CompileTest, AFaultLeavesAReproducer) {
 }
 
 TEST_F(CompileTest, TargetsAreThoseThatThisMachineCanRun) {
-  for (const char* target : {"baseline", "avx2", "avx512", "avx512+bf16+vnni"}) {
+  for (const char* target :
+       {"baseline", "avx2", "avx512", "avx512+bf16+vnni", "avx512+bf16+vnni+amx"}) {
     options_.target = target;
     if (CpuTarget::parse(target)->runs_on(CpuTarget::detect())) {
       EXPECT_FALSE(compile(kGraph).path.empty()) << target;

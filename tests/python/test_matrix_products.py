@@ -197,7 +197,8 @@ def within_bounds(result: Tensor, a: Tensor, b: Tensor) -> bool:
 
 
 # Of one row and more, with odd numbers of factors, of less than a vector, of a step and of more.
-PAIRS = [(2, 16, 64), (3, 40, 71), (8, 128, 96), (14, 64, 385), (15, 33, 17), (40, 100, 2), (130, 70, 801), (30, 48, 2048)]
+PAIRS = [(2, 16, 64), (3, 40, 71), (8, 128, 96), (14, 64, 385), (15, 33, 17), (40, 100, 2), (130, 70, 801), (30, 48, 2048),
+         (70, 50, 96), (49, 130, 1056)]
 
 
 @pytest.mark.parametrize("size", PAIRS, ids=str)

@@ -161,7 +161,7 @@ TEST_P(RealCompilerTest, EqualInputGivesEqualBytesWhereverItIsBuilt) {
 TEST_P(RealCompilerTest, EveryTargetCompiles) {
   Result<HostCompiler> compiler = find(GetParam());
   ASSERT_TRUE(compiler) << compiler.reason();
-  for (const char* text : {"baseline", "avx2+vnni", "avx512+bf16+vnni"}) {
+  for (const char* text : {"baseline", "avx2+vnni", "avx512+bf16+vnni", "avx512+bf16+vnni+amx"}) {
     SharedLibraryJob for_target = job({{"unit.cpp", kAddSource}});
     for_target.target = *CpuTarget::parse(text);
     BuildResult result = compiler->build(for_target);

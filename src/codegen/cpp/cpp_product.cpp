@@ -388,8 +388,9 @@ class ProductPrinter {
     if (uses_tiles() && size_.factors % kTilePairs != 0) {
       const std::string whole = text(size_.factors / kTilePairs * kTilePairs);
       out().open("for (i64 k = 0, steps; k < " + factors + "; k += steps) {");
-      out().line("const i64 end = k < " + whole + " ? " + whole + " : " + factors + ";");
-      out().line("steps = end - k < " + step + " ? end - k : " + step + ";");
+      out().line("const i64 all = k < " + whole + " ? " + whole + " : " + factors + ";");
+      out().line("steps = all - k < " + step + " ? all - k : " + step + ";");
+      out().line("const i64 pairs = k < " + whole + " ? " + text(kTilePairs) + " : steps;");
     } else {
       out().open("for (i64 k = 0; k < " + factors + "; k += " + step + ") {");
       out().line("const i64 steps = " + factors + " - k < " + step + " ? " + factors +
@@ -459,13 +460,12 @@ class ProductPrinter {
     close_batches();
   }
 
-  // The matrix unit's tiles are as high as a strip, unless there is none.
+  // For strips of so many rows, if there are any up to `end`.
   void print_configuration(const std::string& end, int64_t rows) {
-    const bool varies =
-        tiles_.tall_strips != tiles_.strips || size_.factors % kTilePairs != 0;
-    const std::string pairs = "steps < " + text(kTilePairs) + " ? steps : " + text(kTilePairs);
-    const std::string wanted = text(rows) + " * " + text(kTilePairs) + " + (" + pairs + ")";
-    out().open("if (" + (varies ? "m < " + end + " && " : "") + "tiles != " + wanted + ") {");
+    const std::string pairs = size_.factors % kTilePairs == 0 ? text(kTilePairs) : "pairs";
+    const std::string wanted = text(rows) + " * " + text(kTilePairs) + " + " + pairs;
+    const std::string some = tiles_.tall_strips == tiles_.strips ? "" : "m < " + end + " && ";
+    out().open("if (" + some + "tiles != " + wanted + ") {");
     out().line("tiles = " + wanted + ";");
     out().line(prelude_.configure_tiles() + "(" + text(rows) + ", " + pairs + ");");
     out().close();

@@ -11,7 +11,7 @@
 //
 // Where the target multiplies pairs of bfloat16, a factor is such a pair: packed operands are words
 // of 32 bits, in arrays of float32, and all that counts factors counts pairs. An odd number of them
-// is completed by 0 in both operands.
+// is completed by 0 in both operands. A matrix unit (AMX) multiplies tiles of such pairs.
 #pragma once
 
 #include "codegen/cpp/cpp_kernel.h"

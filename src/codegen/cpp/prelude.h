@@ -281,8 +281,9 @@ class Prelude {
   // Whether the target has a unit that multiplies matrices of pairs, in tiles of at most kTileRows
   // rows, kTilePairs pairs and kTileColumns columns.
   bool has_tiles() const { return target_.bf16_tiles; }
-  // void name(i64 rows, i64 pairs): sets the tiles' sizes for matrix_tile, up to 2 * kTileRows rows,
-  // and up to kTilePairs pairs of a factor. A thread that has done so calls release_tiles at last.
+  // void name(i64 rows, i64 pairs): sets the tiles' sizes for matrix_tile, up to 2 * kTileRows
+  // rows, and up to kTilePairs pairs of a factor. A thread that has done so calls release_tiles at
+  // last.
   std::string configure_tiles();
   std::string release_tiles();  // void name()
   // product_tile for pairs, of more than kTileRows rows or of no more, and one or two times

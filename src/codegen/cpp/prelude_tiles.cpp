@@ -25,14 +25,15 @@ std::string Prelude::configure_tiles() {
   type(DType::kUInt8, 1);
   type(DType::kInt64, 1);
   const std::string high = number(kTileRows);
-  body_ += kFunction + own +
-           "(i64 rows, i64 pairs) {\n  alignas(64) u8 sizes[64] = {1};\n  const u8 top = rows < " +
-           high + " ? (u8)rows : " + high + ";\n  const u8 low = (u8)(rows - top);\n" +
-           "  const u8 rows_of[8] = {top, top, low, low, top, low, (u8)pairs, (u8)pairs};\n" +
-           "  for (int i = 0; i < 8; ++i) {\n    if (rows_of[i] == 0) continue;\n" +
-           "    sizes[16 + 2 * i] = i == 4 || i == 5 ? (u8)(4 * pairs) : " +
-           number(4 * kTileColumns) + ";\n    sizes[48 + i] = rows_of[i];\n  }\n" +
-           "  __asm__ volatile(\"ldtilecfg %0\" : : \"m\"(sizes));\n}\n";
+  body_ +=
+      kFunction + own +
+      "(i64 rows, i64 pairs) {\n  alignas(64) u8 sizes[64] = {1};\n  const u8 top = rows < " +
+      high + " ? (u8)rows : " + high + ";\n  const u8 low = (u8)(rows - top);\n" +
+      "  const u8 rows_of[8] = {top, top, low, low, top, low, (u8)pairs, (u8)pairs};\n" +
+      "  for (int i = 0; i < 8; ++i) {\n    if (rows_of[i] == 0) continue;\n" +
+      "    sizes[16 + 2 * i] = i == 4 || i == 5 ? (u8)(4 * pairs) : " + number(4 * kTileColumns) +
+      ";\n    sizes[48 + i] = rows_of[i];\n  }\n" +
+      "  __asm__ volatile(\"ldtilecfg %0\" : : \"m\"(sizes));\n}\n";
   return own;
 }
 
@@ -56,8 +57,8 @@ std::string Prelude::matrix_tile(bool more_rows, int vectors) {
   std::string places;
   for (int i = 0; i < down; ++i) {
     for (int j = 0; j < vectors; ++j) {
-      places += "\"r\"(c + " + number(i * kTileRows) + " * width + " + number(j * kTileColumns) +
-                "), ";
+      places +=
+          "\"r\"(c + " + number(i * kTileRows) + " * width + " + number(j * kTileColumns) + "), ";
     }
   }
   places += "\"r\"(4 * width)";
@@ -85,8 +86,8 @@ std::string Prelude::matrix_tile(bool more_rows, int vectors) {
     step += "tileloadd (%" + number(i) + "," + left_stride + ",1), " + left(i) + "\\n\\t";
     for (int j = 0; j < vectors; ++j) {
       if (i == 0) {
-        step += "tileloadd (%" + number(down + j) + "," + right_stride + ",1), " + right(j) +
-                "\\n\\t";
+        step +=
+            "tileloadd (%" + number(down + j) + "," + right_stride + ",1), " + right(j) + "\\n\\t";
       }
       step += "tdpbf16ps " + right(j) + ", " + left(i) + ", " + sum(i, j) + "\\n\\t";
     }
@@ -100,8 +101,7 @@ std::string Prelude::matrix_tile(bool more_rows, int vectors) {
     t += "  const u16* a" + number(i) + " = a + " + number(i * kTileRows) + " * a_stride;\n";
   t += "  for (i64 k = 0; k < steps; k += " + number(kTilePairs) + ") {\n  " +
        statement(step, inputs);
-  for (int i = 0; i < down; ++i)
-    t += "    a" + number(i) + " += " + number(2 * kTilePairs) + ";\n";
+  for (int i = 0; i < down; ++i) t += "    a" + number(i) + " += " + number(2 * kTilePairs) + ";\n";
   t += "    b += " + number(kTilePairs) + " * b_stride;\n  }\n" + statement(stores, places);
   body_ += t + "}\n";
   return own;
@@ -120,23 +120,24 @@ std::string Prelude::turn_pairs() {
   const std::string store_part = store_tail(DType::kFloat32, lanes);
   const std::string turn = transpose(DType::kFloat32, lanes);
   const std::string n = number(lanes);
-  body_ += kFunction + own +
-           "(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width) {\n"
-           "  for (i64 k = 0; k < rows; k += 2 * " +
-           n + ") {\n    const i64 some = rows - k < 2 * " + n + " ? rows - k : 2 * " + n +
-           ";\n    for (i64 j = 0; j < columns; j += " + n +
-           ") {\n      const i64 left = columns - j < " + n + " ? columns - j : " + n +
-           ";\n      const u16* p = (const u16*)from + k * stride + j;\n      " + vector +
-           " tile[" + n + "] = {};\n      for (i64 i = 0; i < some; i += 2, p += 2 * stride) {\n" +
-           "        if (left == " + n + " && i + 1 < some) {\n          tile[i / 2] = " +
-           load_both + "(p, stride);\n        } else {\n          " + words + " bits = " + widen +
-           "(" + load_part + "(p, left));\n          if (i + 1 < some) bits = bits | " + widen +
-           "(" + load_part + "(p + stride, left)) << 16;\n          tile[i / 2] = " +
-           "__builtin_bit_cast(" + vector + ", bits);\n        }\n      }\n      " + turn +
-           "(tile);\n      f32* row = to + j * width + k / 2;\n" +
-           "      for (i64 i = 0; i < left; ++i, row += width) {\n        if (some == 2 * " + n +
-           ") " + store_vector + "(row, tile[i]);\n        else " + store_part +
-           "(row, tile[i], (some + 1) / 2);\n      }\n    }\n  }\n}\n";
+  body_ +=
+      kFunction + own +
+      "(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width) {\n"
+      "  for (i64 k = 0; k < rows; k += 2 * " +
+      n + ") {\n    const i64 some = rows - k < 2 * " + n + " ? rows - k : 2 * " + n +
+      ";\n    for (i64 j = 0; j < columns; j += " + n +
+      ") {\n      const i64 left = columns - j < " + n + " ? columns - j : " + n +
+      ";\n      const u16* p = (const u16*)from + k * stride + j;\n      " + vector + " tile[" + n +
+      "] = {};\n      for (i64 i = 0; i < some; i += 2, p += 2 * stride) {\n" +
+      "        if (left == " + n + " && i + 1 < some) {\n          tile[i / 2] = " + load_both +
+      "(p, stride);\n        } else {\n          " + words + " bits = " + widen + "(" + load_part +
+      "(p, left));\n          if (i + 1 < some) bits = bits | " + widen + "(" + load_part +
+      "(p + stride, left)) << 16;\n          tile[i / 2] = " + "__builtin_bit_cast(" + vector +
+      ", bits);\n        }\n      }\n      " + turn +
+      "(tile);\n      f32* row = to + j * width + k / 2;\n" +
+      "      for (i64 i = 0; i < left; ++i, row += width) {\n        if (some == 2 * " + n + ") " +
+      store_vector + "(row, tile[i]);\n        else " + store_part +
+      "(row, tile[i], (some + 1) / 2);\n      }\n    }\n  }\n}\n";
   return own;
 }
 
