@@ -128,6 +128,7 @@ ScheduleOptions schedule_options(const Options& options, KernelDialect dialect,
   schedule.max_kernel_nodes = static_cast<int>(options.max_kernel_nodes);
   schedule.join_column_sums = options.join_column_sums;
   schedule.combine_kernels = options.combine_kernels;
+  schedule.one_direction = dialect == KernelDialect::kCpp && device.is_cpu();
   if (!device.is_cpu()) {
     schedule.few_rows = device.multiprocessors;
     schedule.band_width = kBandWidth;

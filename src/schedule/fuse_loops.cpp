@@ -20,6 +20,9 @@ constexpr uint32_t kMaxStages = 4;
 // A second pass over a row pays only while the row stays in cache.
 constexpr int64_t kMaxRowElements = 256 * 1024;
 constexpr int64_t kMuchWork = 256 * 1024;  // iterations that are worth a second kernel
+// Elements, and of them in a row and in rows, that are read faster once they lie in another order.
+constexpr int64_t kTurnedElements = 16 * 1024;
+constexpr int64_t kTurnedExtent = 16;
 
 // One load of an operation.
 struct Access {
@@ -324,8 +327,18 @@ class Fuser {
       *reason = "another value that it needs is computed later";
       return false;
     }
+    if (options_.one_direction && c.reduction && g.inner.empty() &&
+        walks_both_ways(states_[group], g.outer, {})) {
+      *reason = "rows are read faster when what lies across them has been turned";
+      return false;
+    }
     std::optional<LoopMapping> mapping = find_mapping(group, c, reason);
     if (!mapping) return false;
+    if (options_.one_direction && !g.inner.empty() && !states_[group].is_product &&
+        walks_both_ways(with_accesses(group, c, *mapping), g.outer, g.inner)) {
+      *reason = "one of them lies along the rows in memory, the other across them";
+      return false;
+    }
     if (!reads_where_written(group, c, *mapping)) {
       *reason = "it reads a value at another position than it is computed at";
       return false;
@@ -587,6 +600,49 @@ class Fuser {
       if (walks(offset, g.inner.back())) --across;
     }
     return across > 0;
+  }
+
+  // What the group reads and stores, and what the candidate does in addition.
+  GroupState with_accesses(GroupId group, const Candidate& c, const LoopMapping& mapping) const {
+    GroupState state;
+    state.reads = states_[group].reads;
+    state.written = states_[group].written;
+    Substitution substitution = as_substitution(mapping);
+    for (const Access& access : c.accesses) {
+      if (!access.runtime && !state.written.contains(access.buffer))
+        state.reads[access.buffer] = rewrite_all(substitution, access.position);
+    }
+    if (!c.reduction) state.written[c.output].position = rewrite_all(substitution, c.position);
+    return state;
+  }
+
+  // Whether some memory has its neighbours along the last of the loops, some along another one.
+  bool walks_both_ways(const GroupState& state, const std::vector<Index>& outer,
+                       const std::vector<Index>& inner) const {
+    std::vector<Index> loops = outer;
+    loops.insert(loops.end(), inner.begin(), inner.end());
+    std::erase_if(loops, [](Index v) { return !v.is_symbol(); });
+    if (loops.size() < 2 || count_of(loops).range().hi < kTurnedElements) return false;
+    const Index along = loops.back();
+    const auto is_long = [](Index loop) { return loop.extent().range().hi >= kTurnedExtent; };
+    if (!is_long(along)) return false;
+    bool has_along = false;
+    bool has_across = false;
+    const auto look_at = [&](BufferId buffer, const std::vector<Index>& position) {
+      const Index offset = dot(context_, position, program_.buffer(buffer).strides);
+      const std::optional<LinearIn> in_row = linear_in(offset, along);
+      if (!in_row || in_row->stride.is_constant(0)) return;
+      for (size_t i = 0; i + 1 < loops.size(); ++i) {
+        if (!is_long(loops[i])) continue;
+        const std::optional<LinearIn> in_rows = linear_in(offset, loops[i]);
+        if (!in_rows || in_rows->stride.is_constant(0)) continue;
+        has_along = has_along || in_row->stride.is_constant(1);
+        has_across = has_across || in_rows->stride.is_constant(1);
+      }
+    };
+    for (const auto& [buffer, position] : state.reads) look_at(buffer, position);
+    for (const auto& [buffer, written] : state.written) look_at(buffer, written.position);
+    return has_along && has_across;
   }
 
   // The sum of exp(x - m) over the loops in which the group finds the maximum m of x.
