@@ -36,8 +36,8 @@ struct ScheduleOptions {
   int64_t band_width = 0;
   int64_t few_bands = 0;
   int64_t long_band = 16 * 1024;
-  // A kernel reads and stores along its rows or across them, and not both: a kernel of its own, which
-  // turns blocks in the caches, brings the one into the order of the other.
+  // A kernel reads and stores along its rows or across them, and not both: a kernel of its own,
+  // which turns blocks in the caches, brings the one into the order of the other.
   bool one_direction = false;
   // Kernels take the sum of exp(x - m) along with the maximum m (codegen/common/online_sums.h).
   bool online_sums = false;

@@ -316,7 +316,7 @@ std::string Prelude::fragment(std::string_view name, DType dtype, int lanes) {
   }
   if (text.empty()) text = prelude::memory_fragment(target_, name, shape);
   if (text.empty()) {
-    if (dtype == DType::kFloat32) text = prelude::float32_fragment(target_, name);
+    if (dtype == DType::kFloat32) text = prelude::float32_fragment(target_, name, lanes);
     if (dtype == DType::kFloat64) text = prelude::float64_fragment(target_, name);
     if (is_integral(dtype)) text = prelude::integer_fragment(name, shape);
   }

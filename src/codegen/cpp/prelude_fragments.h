@@ -49,7 +49,7 @@ inline std::string replace_to(std::string_view text, DType to) {
 std::string basic_fragment(const PreludeTarget& target, std::string_view name, Shape shape);
 std::string memory_fragment(const PreludeTarget& target, std::string_view name, Shape shape);
 std::string integer_fragment(std::string_view name, Shape shape);
-std::string float32_fragment(const PreludeTarget& target, std::string_view name);
+std::string float32_fragment(const PreludeTarget& target, std::string_view name, int lanes);
 std::string float64_fragment(const PreludeTarget& target, std::string_view name);
 // `name` is to_<dtype>, or a half float's bits to float32 (from_f16, from_bf16: from u16) or back
 // (bits_f16, bits_bf16: to u16). Both values must be native.
