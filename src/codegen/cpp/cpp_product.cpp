@@ -67,6 +67,10 @@ class ProductPrinter {
     shares_right_ = size_.batches > 1 && shares_right();
     if (shares_right_ && !copies_left())
       together_ = batches_of_item(size_, tiles_, extent(rows_loop_ - 1));
+    if (product_.right.dtype() == DType::kFloat32)
+      rows_ahead_ = rows_ahead(tiles_, right_.k_stride);
+    if (product_.left.dtype() == DType::kFloat32 && left_.k_stride == 1 && together_ == 1)
+      next_rows_ = next_rows(size_, tiles_);
   }
 
   CppKernel print() {
@@ -335,6 +339,19 @@ class ProductPrinter {
     return {row, Order::kRows, width};
   }
 
+  // Of the next step of the block, or the first one of the block below it; or of the next columns,
+  // which begin at the top.
+  void print_next_rows() {
+    const std::string stride = text(left_.outer_stride);
+    const std::string k = "k + " + text(tiles_.factors);
+    out().line("const f32* const next = " +
+               pointer(product_.left.buffer(), product_.left.dtype(),
+                       body_.index(left_.base) + " + (" + k + " < " + text(size_.factors) +
+                           " ? top * " + stride + " + " + k + " : bottom < " + text(size_.rows) +
+                           " ? bottom * " + stride + " : 0)") +
+               ";");
+  }
+
   int64_t of_factor() const { return pairs_ ? 2 : 1; }
   // The operands' factors of a step.
   std::string operand_steps() const { return pairs_ ? "halves" : "steps"; }
@@ -360,7 +377,8 @@ class ProductPrinter {
                                   .left = left.order,
                                   .pairs = pairs_,
                                   .join_rows = pairs_ && tiles_.form == Form::kInPlace,
-                                  .prefetches = in_panels_});
+                                  .prefetches = in_panels_ || rows_ahead_ > 0,
+                                  .next_rows = next_rows_});
   }
 
   int64_t right_stride() const {
@@ -387,6 +405,7 @@ class ProductPrinter {
                     operand_steps());
     LeftRows left;
     if (together_ == 1) left = print_left();
+    if (next_rows_ > 0) print_next_rows();
     out().line("i64 j = 0;");
     out().open("for (; j + " + panel + " <= columns; j += " + panel + ") {");
     print_strips(left, tiles_.panel(), result_.has_value());
@@ -428,7 +447,12 @@ class ProductPrinter {
                  text(right_stride()) + ", " +
                  (tiles_.form == Form::kDots ? operand_steps() : "steps") + ", to + (m - top) * " +
                  width + ", " + width + (size_.parts == 1 ? ", k != 0" : ", k + part != 0") +
-                 (in_panels_ ? ", m == top ? ahead : 0);" : ");"));
+                 (in_panels_        ? ", m == top ? ahead : 0"
+                  : rows_ahead_ > 0 ? ", " + text(rows_ahead_ * right_.k_stride)
+                                    : "") +
+                 (next_rows_ > 0 ? ", next + (m - top + j / " + text(tiles_.panel()) + " * " +
+                                       text(next_rows_) + ") * " + text(left.stride) + ");"
+                                 : ");"));
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
@@ -478,6 +502,8 @@ class ProductPrinter {
   std::optional<Layout> result_;
   bool shares_right_ = false;  // all batches do
   int64_t together_ = 1;       // batches of an item
+  int64_t rows_ahead_ = 0;     // of the right operand
+  int64_t next_rows_ = 0;      // of a strip
 };
 
 }  // namespace

@@ -18,6 +18,14 @@ constexpr int64_t kFewestDotFactors = 64;
 constexpr int64_t kEnoughItems = 16;      // for threads to share them out evenly
 constexpr int64_t kCacheWayBytes = 4096;  // of the first level cache, which has eight ways or more
 constexpr int64_t kFarRows = 6;           // that leave some of the ways to the right operand
+// Rows so far apart lie in pages of their own, or nearly so: what a processor brings by itself ends
+// with the page.
+constexpr int64_t kFarRowBytes = 2048;
+constexpr int64_t kRowsAhead = 8;
+// A left operand of so many bytes does not stay in the second level cache next to the panels, and
+// the third one has the bandwidth for what a step reads, but takes a hundred cycles and more.
+constexpr int64_t kManyLeftBytes = 512 * 1024;
+constexpr int64_t kFewestNextFactors = 32;
 constexpr double kItemNanoseconds = 20000;
 
 using Form = ProductTiles::Form;
@@ -69,6 +77,17 @@ int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int6
 
 bool are_far_rows(const ProductTiles& tiles, int64_t bytes) {
   return bytes % kCacheWayBytes == 0 && tiles.strip_rows > kFarRows;
+}
+
+int64_t rows_ahead(const ProductTiles& tiles, int64_t stride) {
+  return tiles.form == Form::kInPlace && stride * 4 >= kFarRowBytes ? kRowsAhead : 0;
+}
+
+int64_t next_rows(const ProductSize& size, const ProductTiles& tiles) {
+  if (tiles.form != Form::kPacked || size.in_panels || size.parts > 1 ||
+      tiles.factors < kFewestNextFactors || size.rows * size.factors * 4 < kManyLeftBytes)
+    return 0;
+  return ceil_div(tiles.strip_rows, ceil_div(tiles.block_columns, tiles.panel()));
 }
 
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles) {
