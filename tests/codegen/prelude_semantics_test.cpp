@@ -562,6 +562,7 @@ std::string products(const PreludeTarget& target) {
     }
     prelude.dot_tile(4, 6, pairs);
   }
+  prelude.product_tile({.rows = 5, .vectors = 2, .next_rows = 2, .brings_source = true});
   for (DType memory : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     prelude.pack_rows(memory, 2);
     prelude.pack_columns(memory, 2);

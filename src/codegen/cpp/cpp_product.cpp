@@ -71,6 +71,8 @@ class ProductPrinter {
       rows_ahead_ = rows_ahead(tiles_, right_.k_stride);
     if (product_.left.dtype() == DType::kFloat32 && left_.k_stride == 1 && together_ == 1)
       next_rows_ = next_rows(size_, tiles_);
+    brings_source_ =
+        product_.right.dtype() == DType::kFloat32 && packs_steps() && brings_source(size_, tiles_);
   }
 
   CppKernel print() {
@@ -352,6 +354,17 @@ class ProductPrinter {
                ";");
   }
 
+  // What is packed for the next step, or for the next columns.
+  void print_source() {
+    const std::string k = "k + " + text(tiles_.factors);
+    out().line("const f32* const source = " +
+               pointer(product_.right.buffer(), product_.right.dtype(),
+                       body_.index(right_.base) + " + first + (" + k + " < " + text(size_.factors) +
+                           " ? (" + k + ") * " + text(right_.k_stride) + " : " +
+                           text(tiles_.block_columns) + ")") +
+               ";");
+  }
+
   int64_t of_factor() const { return pairs_ ? 2 : 1; }
   // The operands' factors of a step.
   std::string operand_steps() const { return pairs_ ? "halves" : "steps"; }
@@ -378,7 +391,8 @@ class ProductPrinter {
                                   .pairs = pairs_,
                                   .join_rows = pairs_ && tiles_.form == Form::kInPlace,
                                   .prefetches = in_panels_ || rows_ahead_ > 0,
-                                  .next_rows = next_rows_});
+                                  .next_rows = next_rows_,
+                                  .brings_source = brings_source_});
   }
 
   int64_t right_stride() const {
@@ -406,6 +420,7 @@ class ProductPrinter {
     LeftRows left;
     if (together_ == 1) left = print_left();
     if (next_rows_ > 0) print_next_rows();
+    if (brings_source_) print_source();
     out().line("i64 j = 0;");
     out().open("for (; j + " + panel + " <= columns; j += " + panel + ") {");
     print_strips(left, tiles_.panel(), result_.has_value());
@@ -450,6 +465,9 @@ class ProductPrinter {
                  (in_panels_        ? ", m == top ? ahead : 0"
                   : rows_ahead_ > 0 ? ", " + text(rows_ahead_ * right_.k_stride)
                                     : "") +
+                 (brings_source_ ? ", m == top ? source + j : right, m == top ? " +
+                                       text(right_.k_stride) + " : " + text(tiles_.panel())
+                                 : "") +
                  (next_rows_ > 0 ? ", next + (m - top + j / " + text(tiles_.panel()) + " * " +
                                        text(next_rows_) + ") * " + text(left.stride) + ");"
                                  : ");"));
@@ -504,6 +522,7 @@ class ProductPrinter {
   int64_t together_ = 1;       // batches of an item
   int64_t rows_ahead_ = 0;     // of the right operand
   int64_t next_rows_ = 0;      // of a strip
+  bool brings_source_ = false;
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ std::string Prelude::product_tile(const PreludeTile& tile) {
                            : by_rows ? "_rows"
                                      : "_factors") +
                           (tile.join_rows ? "_joined" : "") + (tile.prefetches ? "_ahead" : "") +
+                          (tile.brings_source ? "_source" : "") +
                           (tile.next_rows > 0 ? "_next" + number(tile.next_rows) : "");
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
@@ -65,6 +66,9 @@ std::string Prelude::product_tile(const PreludeTile& tile) {
       if (j * lanes % 16 == 0)
         t += "    __builtin_prefetch(b + ahead + " + number(j * lanes) + ");\n";
     }
+    for (int j = 0; tile.brings_source && j < tile.vectors * lanes; j += 16)
+      t += "    __builtin_prefetch(source + " + number(j) + ", 0, 2);\n";
+    if (tile.brings_source) t += "    source += source_stride;\n";
     t += "    " + vector + " x;\n";
     for (int64_t i = 0; i < tile.rows; ++i) {
       t += "    x = " + spread + "(" + at(i) + ");\n";
@@ -78,6 +82,7 @@ std::string Prelude::product_tile(const PreludeTile& tile) {
   std::string t = kFunction + own + "(const " + left + "* a, i64 a_stride, const " + right +
                   "* b, i64 b_stride, i64 steps, f32* c, i64 width, bool adds" +
                   (tile.prefetches ? ", i64 ahead" : "") +
+                  (tile.brings_source ? ", const f32* source, i64 source_stride" : "") +
                   (tile.next_rows > 0 ? ", const " + left + "* next" : "") + ") {\n";
   for (int64_t i = 0; by_rows && i < tile.rows; i += 3)
     t += "  const " + left + "* " + pointer(i) + " = a + " + number(i) + " * a_stride;\n";

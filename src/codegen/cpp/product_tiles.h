@@ -77,6 +77,10 @@ int64_t rows_ahead(const ProductTiles& tiles, int64_t stride);
 // own, so that the panels of a block share out the strip; 0: none.
 int64_t next_rows(const ProductSize& size, const ProductTiles& tiles);
 
+// Of a right operand that is packed for each step: whether the tiles of a step bring what is packed
+// for the next one into the second level cache.
+bool brings_source(const ProductSize& size, const ProductTiles& tiles);
+
 // Of one item.
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles);
 
