@@ -22,6 +22,9 @@ constexpr int64_t kFarRows = 6;           // that leave some of the ways to the 
 // with the page.
 constexpr int64_t kFarRowBytes = 2048;
 constexpr int64_t kRowsAhead = 8;
+// Of the tiles that bring a later step's operands: with half the lanes a step takes twice as long
+// for the same bytes, and its loop has no room for more: there bringing costs what it gains.
+constexpr int kNextLanes = 16;
 // An operand of so many bytes does not stay in the second level cache next to the panels, and the
 // third one has the bandwidth for what a step reads, but takes a hundred cycles and more.
 constexpr int64_t kManyBytes = 512 * 1024;
@@ -84,15 +87,16 @@ int64_t rows_ahead(const ProductTiles& tiles, int64_t stride) {
 }
 
 int64_t next_rows(const ProductSize& size, const ProductTiles& tiles) {
-  if (tiles.form != Form::kPacked || size.in_panels || size.parts > 1 ||
+  if (tiles.form != Form::kPacked || tiles.lanes < kNextLanes || size.in_panels || size.parts > 1 ||
       tiles.factors < kFewestNextFactors || size.rows * size.factors * 4 < kManyBytes)
     return 0;
   return ceil_div(tiles.strip_rows, ceil_div(tiles.block_columns, tiles.panel()));
 }
 
 bool brings_source(const ProductSize& size, const ProductTiles& tiles) {
-  return tiles.form == Form::kPacked && size.has_rows && size.parts == 1 &&
-         tiles.factors >= kFewestNextFactors && size.columns * size.factors * 4 >= kManyBytes;
+  return tiles.form == Form::kPacked && tiles.lanes >= kNextLanes && size.has_rows &&
+         size.parts == 1 && tiles.factors >= kFewestNextFactors &&
+         size.columns * size.factors * 4 >= kManyBytes;
 }
 
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles) {
