@@ -482,6 +482,15 @@ class ProductPrinter {
     close_batches();
   }
 
+  // Columns lie apart where they are stored. A vector of them after the other is stored for all
+  // rows then: the few lines that it writes to stay in the first level cache until they are full.
+  bool stores_across() const {
+    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& store) {
+      const auto linear = linear_in(store.offset, variable(columns_loop_));
+      return linear && linear->stride.is_constant() && linear->stride.constant() > 1;
+    });
+  }
+
   // What is stored, of a row after the other. A product that has gone to its place already lacks
   // what is no whole panel.
   void print_stores() {
@@ -490,17 +499,26 @@ class ProductPrinter {
         result_ ? "first + columns / " + text(tiles_.panel()) + " * " + text(tiles_.panel())
                 : "first";
     out().line("const i64 from = " + from + ";");
-    out().line("const i64 to = first + columns;");
+    const bool across = stores_across();
+    const std::string lanes = text(tiles_.lanes);
+    if (across) {
+      out().line("const i64 end = first + columns;");
+      out().open("for (i64 part = from; part < end; part += " + lanes + ") {");
+      out().line("const i64 to = part + " + lanes + " < end ? part + " + lanes + " : end;");
+    } else {
+      out().line("const i64 to = first + columns;");
+    }
     open_batches();
     body_.push_scope(rows_loop_, name_of(rows_loop_));
     body_.set_accumulator_array(
         0, "(" + block() + " + (" + name_of(rows_loop_) + " - top) * " + text(block_width()) + ")",
         columns_loop_, "from");
-    out().line("i64 v = from;");
+    out().line(across ? "i64 v = part;" : "i64 v = from;");
     store_vectors(body_, analysis_, columns_loop_, tiles_.lanes, size_.columns);
     body_.pop_scope("for (i64 " + name_of(rows_loop_) + " = top; " + name_of(rows_loop_) +
                     " < bottom; ++" + name_of(rows_loop_) + ")");
     close_batches();
+    if (across) out().close();
   }
 
   const Kernel& kernel_;
