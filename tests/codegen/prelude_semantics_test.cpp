@@ -554,12 +554,15 @@ std::string products(const PreludeTarget& target) {
     if (pairs && !prelude.has_pairs()) continue;
     for (const Left left : {Left::kFactors, Left::kRows, Left::kFarRows}) {
       for (const int64_t rows : {1, 5, 14}) {
-        for (const bool prefetches : {false, true})
-          prelude.product_tile({rows, 2, left, pairs, false, prefetches});
+        for (const bool prefetches : {false, true}) {
+          for (const int64_t next_rows : {0, 4})
+            prelude.product_tile({rows, 2, left, pairs, false, prefetches, next_rows});
+        }
       }
     }
     prelude.dot_tile(4, 6, pairs);
   }
+  prelude.product_tile({.rows = 5, .vectors = 2, .next_rows = 2, .brings_source = true});
   for (DType memory : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     prelude.pack_rows(memory, 2);
     prelude.pack_columns(memory, 2);

@@ -67,6 +67,12 @@ class ProductPrinter {
     shares_right_ = size_.batches > 1 && shares_right();
     if (shares_right_ && !copies_left())
       together_ = batches_of_item(size_, tiles_, extent(rows_loop_ - 1));
+    if (product_.right.dtype() == DType::kFloat32)
+      rows_ahead_ = rows_ahead(tiles_, right_.k_stride);
+    if (product_.left.dtype() == DType::kFloat32 && left_.k_stride == 1 && together_ == 1)
+      next_rows_ = next_rows(size_, tiles_);
+    brings_source_ =
+        product_.right.dtype() == DType::kFloat32 && packs_steps() && brings_source(size_, tiles_);
   }
 
   CppKernel print() {
@@ -344,6 +350,30 @@ class ProductPrinter {
     return {row, Order::kRows, width};
   }
 
+  // Of the next step of the block, or the first one of the block below it; or of the next columns,
+  // which begin at the top.
+  void print_next_rows() {
+    const std::string stride = text(left_.outer_stride);
+    const std::string k = "k + " + text(tiles_.factors);
+    out().line("const f32* const next = " +
+               pointer(product_.left.buffer(), product_.left.dtype(),
+                       body_.index(left_.base) + " + (" + k + " < " + text(size_.factors) +
+                           " ? top * " + stride + " + " + k + " : bottom < " + text(size_.rows) +
+                           " ? bottom * " + stride + " : 0)") +
+               ";");
+  }
+
+  // What is packed for the next step, or for the next columns.
+  void print_source() {
+    const std::string k = "k + " + text(tiles_.factors);
+    out().line("const f32* const source = " +
+               pointer(product_.right.buffer(), product_.right.dtype(),
+                       body_.index(right_.base) + " + first + (" + k + " < " + text(size_.factors) +
+                           " ? (" + k + ") * " + text(right_.k_stride) + " : " +
+                           text(tiles_.block_columns) + ")") +
+               ";");
+  }
+
   int64_t of_factor() const { return pairs_ ? 2 : 1; }
   // The operands' factors of a step.
   std::string operand_steps() const { return pairs_ ? "halves" : "steps"; }
@@ -371,7 +401,9 @@ class ProductPrinter {
                                   .left = left.order,
                                   .pairs = pairs_,
                                   .join_rows = pairs_ && tiles_.form == Form::kInPlace,
-                                  .prefetches = in_panels_});
+                                  .prefetches = in_panels_ || rows_ahead_ > 0,
+                                  .next_rows = next_rows_,
+                                  .brings_source = brings_source_});
   }
 
   int64_t right_stride() const {
@@ -406,6 +438,8 @@ class ProductPrinter {
                     operand_steps());
     LeftRows left;
     if (together_ == 1) left = print_left();
+    if (next_rows_ > 0) print_next_rows();
+    if (brings_source_) print_source();
     out().line("i64 j = 0;");
     out().open("for (; j + " + panel + " <= columns; j += " + panel + ") {");
     print_strips(left, tiles_.panel(), result_.has_value());
@@ -448,7 +482,15 @@ class ProductPrinter {
                  text(right_stride()) + ", " +
                  (tiles_.form == Form::kDots ? operand_steps() : "steps") + ", to + (m - top) * " +
                  width + ", " + width + (size_.parts == 1 ? ", k != 0" : ", k + part != 0") +
-                 (in_panels_ && !uses_tiles() ? ", m == top ? ahead : 0);" : ");"));
+                 (in_panels_ && !uses_tiles() ? ", m == top ? ahead : 0"
+                  : rows_ahead_ > 0           ? ", " + text(rows_ahead_ * right_.k_stride)
+                                              : "") +
+                 (brings_source_ ? ", m == top ? source + j : right, m == top ? " +
+                                       text(right_.k_stride) + " : " + text(tiles_.panel())
+                                 : "") +
+                 (next_rows_ > 0 ? ", next + (m - top + j / " + text(tiles_.panel()) + " * " +
+                                       text(next_rows_) + ") * " + text(left.stride) + ");"
+                                 : ");"));
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
@@ -471,6 +513,15 @@ class ProductPrinter {
     out().close();
   }
 
+  // Columns lie apart where they are stored. A vector of them after the other is stored for all
+  // rows then: the few lines that it writes to stay in the first level cache until they are full.
+  bool stores_across() const {
+    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const KernelStore& store) {
+      const auto linear = linear_in(store.offset, variable(columns_loop_));
+      return linear && linear->stride.is_constant() && linear->stride.constant() > 1;
+    });
+  }
+
   // What is stored, of a row after the other. A product that has gone to its place already lacks
   // what is no whole panel.
   void print_stores() {
@@ -479,17 +530,26 @@ class ProductPrinter {
         result_ ? "first + columns / " + text(tiles_.panel()) + " * " + text(tiles_.panel())
                 : "first";
     out().line("const i64 from = " + from + ";");
-    out().line("const i64 to = first + columns;");
+    const bool across = stores_across();
+    const std::string lanes = text(tiles_.lanes);
+    if (across) {
+      out().line("const i64 end = first + columns;");
+      out().open("for (i64 part = from; part < end; part += " + lanes + ") {");
+      out().line("const i64 to = part + " + lanes + " < end ? part + " + lanes + " : end;");
+    } else {
+      out().line("const i64 to = first + columns;");
+    }
     open_batches();
     body_.push_scope(rows_loop_, name_of(rows_loop_));
     body_.set_accumulator_array(
         0, "(" + block() + " + (" + name_of(rows_loop_) + " - top) * " + text(block_width()) + ")",
         columns_loop_, "from");
-    out().line("i64 v = from;");
+    out().line(across ? "i64 v = part;" : "i64 v = from;");
     store_vectors(body_, analysis_, columns_loop_, tiles_.lanes, size_.columns);
     body_.pop_scope("for (i64 " + name_of(rows_loop_) + " = top; " + name_of(rows_loop_) +
                     " < bottom; ++" + name_of(rows_loop_) + ")");
     close_batches();
+    if (across) out().close();
   }
 
   const Kernel& kernel_;
@@ -509,6 +569,9 @@ class ProductPrinter {
   std::optional<Layout> result_;
   bool shares_right_ = false;  // all batches do
   int64_t together_ = 1;       // batches of an item
+  int64_t rows_ahead_ = 0;     // of the right operand
+  int64_t next_rows_ = 0;      // of a strip
+  bool brings_source_ = false;
 };
 
 }  // namespace

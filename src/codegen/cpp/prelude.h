@@ -152,9 +152,15 @@ struct PreludeTile {
   Left left = Left::kRows;
   bool pairs = false;      // factors are pairs of bfloat16
   bool join_rows = false;  // of pairs: the right operand's rows lie as they are
-  // A last argument, `i64 ahead`, says where what is read next lies, from b: it is brought into the
-  // caches.
+  // A further argument, `i64 ahead`, says where what is read next lies, from b: it is brought into
+  // the caches.
   bool prefetches = false;
+  // A last argument, `const f32* next`, says where so many rows lie that a later step of the left
+  // operand's reads, as far apart as its rows: they are brought into the second cache.
+  int64_t next_rows = 0;
+  // Arguments in front of it, `const f32* source, i64 source_stride`, say where the right operand's
+  // rows lie that are packed for the next step: with each factor one is brought there, too.
+  bool brings_source = false;
 };
 
 class Prelude {

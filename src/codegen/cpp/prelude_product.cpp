@@ -20,7 +20,9 @@ std::string Prelude::product_tile(const PreludeTile& tile) {
                           (copies    ? "_far_rows"
                            : by_rows ? "_rows"
                                      : "_factors") +
-                          (tile.join_rows ? "_joined" : "") + (tile.prefetches ? "_ahead" : "");
+                          (tile.join_rows ? "_joined" : "") + (tile.prefetches ? "_ahead" : "") +
+                          (tile.brings_source ? "_source" : "") +
+                          (tile.next_rows > 0 ? "_next" + number(tile.next_rows) : "");
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
   const std::string load_vector = load(DType::kFloat32, lanes);
@@ -64,6 +66,9 @@ std::string Prelude::product_tile(const PreludeTile& tile) {
       if (j * lanes % 16 == 0)
         t += "    __builtin_prefetch(b + ahead + " + number(j * lanes) + ");\n";
     }
+    for (int j = 0; tile.brings_source && j < tile.vectors * lanes; j += 16)
+      t += "    __builtin_prefetch(source + " + number(j) + ", 0, 2);\n";
+    if (tile.brings_source) t += "    source += source_stride;\n";
     t += "    " + vector + " x;\n";
     for (int64_t i = 0; i < tile.rows; ++i) {
       t += "    x = " + spread + "(" + at(i) + ");\n";
@@ -76,33 +81,44 @@ std::string Prelude::product_tile(const PreludeTile& tile) {
       std::string("    b += ") + (tile.join_rows ? "2 * b_stride" : "b_stride") + ";\n";
   std::string t = kFunction + own + "(const " + left + "* a, i64 a_stride, const " + right +
                   "* b, i64 b_stride, i64 steps, f32* c, i64 width, bool adds" +
-                  (tile.prefetches ? ", i64 ahead" : "") + ") {\n";
+                  (tile.prefetches ? ", i64 ahead" : "") +
+                  (tile.brings_source ? ", const f32* source, i64 source_stride" : "") +
+                  (tile.next_rows > 0 ? ", const " + left + "* next" : "") + ") {\n";
   for (int64_t i = 0; by_rows && i < tile.rows; i += 3)
     t += "  const " + left + "* " + pointer(i) + " = a + " + number(i) + " * a_stride;\n";
   for_each_sum([&](const std::string& name, const std::string&) {
     t += "  " + vector + " " + name + " = {};\n";
   });
-  t += "  for (i64 k = 0; k < steps; ++k) {\n";
+  const auto in_rows = [&](int64_t i) -> std::string {
+    if (!by_rows) return "a[" + number(i) + "]";
+    if (tile.pairs) return load_pair + "(" + in_row(i) + ")";
+    return pointer(i) + "[" + number(i % 3) + " * a_stride]";
+  };
+  const std::string move = by_rows ? move_left(width) : "    a += a_stride;\n";
+  // Of a line of the next rows.
+  const std::string floats = number(copies ? lanes : 16);
+  std::string bring_next;
+  for (int64_t i = 0; i < tile.next_rows; ++i)
+    bring_next += "    __builtin_prefetch(next + " + number(i) + " * a_stride, 0, 2);\n";
+  if (tile.next_rows > 0) bring_next += "    next += " + floats + ";\n";
+  const std::string open_lines =
+      "  for (; k + " + floats + " <= steps; k += " + floats + ") {\n" + bring_next;
+  const std::string open_line = "    for (i64 q = 0; q < " + floats + "; ++q) {\n";
+  t += "  i64 k = 0;\n";
   if (copies) {
-    const std::string n = number(lanes);
-    t = t.substr(0, t.rfind("  for")) + "  i64 k = 0;\n  for (; k + " + n + " <= steps; k += " + n +
-        ") {\n    alignas(64) f32 near[" + number(tile.rows * lanes) + "];\n";
+    t += open_lines + "    alignas(64) f32 near[" + number(tile.rows * lanes) + "];\n";
     for (int64_t i = 0; i < tile.rows; ++i) {
       t += "    " + store_vector + "(near + " + number(i * lanes) + ", " + load_vector + "(" +
            in_row(i) + "));\n";
     }
-    t += move_left(number(lanes * (tile.pairs ? 2 : 1))) + "    for (i64 q = 0; q < " + n +
-         "; ++q) {\n" +
+    t += move_left(number(lanes * (tile.pairs ? 2 : 1))) + open_line +
          multiply_add([&](int64_t i) { return "near[" + number(i * lanes) + " + q]"; }) +
-         next_right + "    }\n  }\n  for (; k < steps; ++k) {\n";
+         next_right + "    }\n  }\n";
+  } else if (tile.next_rows > 0) {
+    t += open_lines + open_line + multiply_add(in_rows) + move + next_right + "    }\n  }\n";
   }
-  t += multiply_add([&](int64_t i) -> std::string {
-    if (!by_rows) return "a[" + number(i) + "]";
-    if (tile.pairs) return load_pair + "(" + in_row(i) + ")";
-    return pointer(i) + "[" + number(i % 3) + " * a_stride]";
-  });
-  t += by_rows ? move_left(width) : "    a += a_stride;\n";
-  t += next_right + "  }\n  if (adds) {\n";
+  t += "  for (; k < steps; ++k) {\n" + multiply_add(in_rows) + move + next_right +
+       "  }\n  if (adds) {\n";
   for_each_sum([&](const std::string& name, const std::string& at) {
     t += "    " + name + " = " + load_vector + "(" + at + ") + " + name + ";\n";
   });

@@ -21,6 +21,17 @@ constexpr int64_t kEnoughItems = 16;      // for threads to share them out evenl
 constexpr int64_t kCacheWayBytes = 4096;  // of the first level cache, which has eight ways or more
 constexpr int64_t kFarRows = 6;           // that leave some of the ways to the right operand
 constexpr int64_t kFewestTileRows = 5;    // for which a matrix unit pays
+// Rows so far apart lie in pages of their own, or nearly so: what a processor brings by itself ends
+// with the page.
+constexpr int64_t kFarRowBytes = 2048;
+constexpr int64_t kRowsAhead = 8;
+// Of the tiles that bring a later step's operands: with half the lanes a step takes twice as long
+// for the same bytes, and its loop has no room for more: there bringing costs what it gains.
+constexpr int kNextLanes = 16;
+// An operand of so many bytes does not stay in the second level cache next to the panels, and the
+// third one has the bandwidth for what a step reads, but takes a hundred cycles and more.
+constexpr int64_t kManyBytes = 512 * 1024;
+constexpr int64_t kFewestNextFactors = 32;
 constexpr double kItemNanoseconds = 20000;
 
 using Form = ProductTiles::Form;
@@ -84,6 +95,23 @@ bool are_far_rows(const ProductTiles& tiles, int64_t bytes) {
   if (tiles.form == Form::kTiles)
     return tiles.strip_rows * std::gcd(bytes, kCacheWayBytes) > kFarRows * kCacheWayBytes;
   return bytes % kCacheWayBytes == 0 && tiles.strip_rows > kFarRows;
+}
+
+int64_t rows_ahead(const ProductTiles& tiles, int64_t stride) {
+  return tiles.form == Form::kInPlace && stride * 4 >= kFarRowBytes ? kRowsAhead : 0;
+}
+
+int64_t next_rows(const ProductSize& size, const ProductTiles& tiles) {
+  if (tiles.form != Form::kPacked || tiles.lanes < kNextLanes || size.in_panels || size.parts > 1 ||
+      tiles.factors < kFewestNextFactors || size.rows * size.factors * 4 < kManyBytes)
+    return 0;
+  return ceil_div(tiles.strip_rows, ceil_div(tiles.block_columns, tiles.panel()));
+}
+
+bool brings_source(const ProductSize& size, const ProductTiles& tiles) {
+  return tiles.form == Form::kPacked && tiles.lanes >= kNextLanes && size.has_rows &&
+         size.parts == 1 && tiles.factors >= kFewestNextFactors &&
+         size.columns * size.factors * 4 >= kManyBytes;
 }
 
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles) {

@@ -77,6 +77,18 @@ int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int6
 // because they lie in the same few lines of it.
 bool are_far_rows(const ProductTiles& tiles, int64_t bytes);
 
+// How many rows of float32 ahead, so many elements apart, the right operand is brought into the
+// caches; 0: not at all.
+int64_t rows_ahead(const ProductTiles& tiles, int64_t stride);
+
+// Rows of a strip of float32 that a tile brings into the second level cache for the step after its
+// own, so that the panels of a block share out the strip; 0: none.
+int64_t next_rows(const ProductSize& size, const ProductTiles& tiles);
+
+// Of a right operand that is packed for each step: whether the tiles of a step bring what is packed
+// for the next one into the second level cache.
+bool brings_source(const ProductSize& size, const ProductTiles& tiles);
+
 // Of one item.
 double item_nanoseconds(const ProductSize& size, const ProductTiles& tiles);
 
