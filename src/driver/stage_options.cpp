@@ -27,8 +27,10 @@ ProductKernels product_kernels(const Options& options, KernelDialect dialect,
   if (dialect == KernelDialect::kCpp && device.is_cpu()) {
     const CpuTarget target = cpu_target(options);
     // Vectors of 128 bits are too few for registers full of sums. Where there is a matrix unit,
-    // the library has been the faster one.
-    if (target.vector_bytes <= 16 || (wanted == "auto" && target.amx)) return ProductKernels::kOff;
+    // the library has been the faster one, most of the time.
+    if (target.vector_bytes <= 16) return ProductKernels::kOff;
+    if (wanted == "auto" && target.amx)
+      return options.autotune ? ProductKernels::kChosen : ProductKernels::kOff;
   } else if (dialect != KernelDialect::kTriton || !device.loads_tiles) {
     return ProductKernels::kOff;
   }
@@ -48,9 +50,10 @@ AttentionKernels attention_kernels(const Options& options) {
 AttentionKernels cpu_attention_kernels(const Options& options, bool of_halves) {
   const AttentionKernels attention = attention_kernels(options);
   const CpuTarget target = cpu_target(options);
-  if (attention == AttentionKernels::kAuto &&
-      (target.vector_bytes <= 16 || (of_halves && target.amx)))
-    return AttentionKernels::kOff;
+  if (attention != AttentionKernels::kAuto) return attention;
+  if (target.vector_bytes <= 16) return AttentionKernels::kOff;
+  if (of_halves && target.amx)
+    return options.autotune ? AttentionKernels::kChosen : AttentionKernels::kOff;
   return attention;
 }
 
@@ -65,7 +68,8 @@ void read_fallbacks(const Options& options, LibraryFallbacks& fallbacks) {
 PassOptions pass_options(const Options& options) {
   PassOptions passes;
   const ProductKernels products = product_kernels(options, KernelDialect::kCpp, {});
-  passes.library_products = products == ProductKernels::kOff;
+  passes.library_products =
+      products == ProductKernels::kOff || products == ProductKernels::kChosen;
   // A backend has no such kernels, nor has the interpreter, and calls the library on other ops than
   // these.
   const bool is_for_backend = !options.device.empty();
@@ -77,8 +81,11 @@ PassOptions pass_options(const Options& options) {
   if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
   if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
   if (!is_for_backend) {
-    passes.attention_kernels = cpu_attention_kernels(options, false) != AttentionKernels::kOff;
-    passes.half_attention_kernels = cpu_attention_kernels(options, true) != AttentionKernels::kOff;
+    const auto are_kernels = [](AttentionKernels attention) {
+      return attention == AttentionKernels::kAuto || attention == AttentionKernels::kOn;
+    };
+    passes.attention_kernels = are_kernels(cpu_attention_kernels(options, false));
+    passes.half_attention_kernels = are_kernels(cpu_attention_kernels(options, true));
   }
   read_fallbacks(options, passes);
   const std::string& layouts = options.layout_optimization;

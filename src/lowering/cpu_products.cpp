@@ -62,9 +62,12 @@ std::optional<Extents> extents_of(const TensorValue& left, const TensorValue& ri
   return extents;
 }
 
+bool is_worth_a_kernel(const Extents& extents) {
+  return extents.batches * extents.rows * extents.columns * extents.factors >= kFewestMultiplyAdds;
+}
+
 bool pays(const Extents& extents) {
-  return extents.columns >= 16 && extents.factors >= 16 &&
-         extents.batches * extents.rows * extents.columns * extents.factors >= kFewestMultiplyAdds;
+  return extents.columns >= 16 && extents.factors >= 16 && is_worth_a_kernel(extents);
 }
 
 // A list that has one entry for both dimensions, or one for each.
@@ -241,11 +244,8 @@ bool LoweringContext::compute_product_on_cpu(NodeId id) {
   if (options_.matrix_products == ProductKernels::kOff) return false;
   OpCall call(*this, id);
   const DType dtype = call.result().dtype;
-  const bool is_possible =
-      dtype == DType::kFloat32 || dtype == DType::kFloat16 ||
-      (dtype == DType::kBFloat16 &&
-       (options_.bfloat16_products || options_.matrix_products == ProductKernels::kOn));
-  if (!is_possible || call.node().schema->name == "aten::mv") return false;
+  if ((dtype != DType::kFloat32 && !is_half(dtype)) || call.node().schema->name == "aten::mv")
+    return false;
   const auto [left, right] = factors_of(call);
   if (left.dtype != dtype || right.dtype != dtype) return false;
   const std::optional<Extents> extents = extents_of(left, right);
@@ -253,7 +253,13 @@ bool LoweringContext::compute_product_on_cpu(NodeId id) {
       extents->factors < 2 || extents->factors > kMostFactors || !has_neighbours(program_, left) ||
       !has_neighbours(program_, right) || !is_linear(program_, left) || !is_linear(program_, right))
     return false;
-  if (options_.matrix_products == ProductKernels::kAuto && !pays(*extents)) return false;
+  if (options_.matrix_products != ProductKernels::kOn) {
+    if (!is_worth_a_kernel(*extents)) return false;
+    const bool by_model = options_.matrix_products == ProductKernels::kAuto && pays(*extents) &&
+                          (dtype != DType::kBFloat16 || options_.bfloat16_products);
+    candidates_.push_back(describe_product(id, left, right));
+    if (!choose(candidates_.back(), by_model)) return false;
+  }
   set_product(call, left, right, true);
   return true;
 }

@@ -33,7 +33,7 @@ struct LoweringNote {
   std::string reason;
 };
 
-// A matrix product or attention that may be a kernel of the dialect's own.
+// A matrix product, convolution or attention that may be a kernel of the dialect's own.
 struct KernelCandidate {
   std::string key;  // what it is and what reads it: those of one key are alike
   std::string node;
@@ -51,16 +51,18 @@ struct LoweringResult {
 // Which attention is a kernel of the dialect's own, where it has them.
 enum class AttentionKernels : uint8_t {
   kOff,
-  kAuto,  // what the library has slow kernels for, or wants a mask in memory for
-  kOn,    // all that can be
+  kChosen,  // none but what LoweringOptions::kernel_choices names
+  kAuto,    // what the library has slow kernels for, or wants a mask in memory for
+  kOn,      // all that can be
 };
 
 // Which matrix products are kernels of the dialect's own, where it has them
 // (schedule/matrix_product.h).
 enum class ProductKernels : uint8_t {
   kOff,
-  kAuto,  // of which a model says that they are faster than the library
-  kOn,    // all that can be
+  kChosen,  // none but what LoweringOptions::kernel_choices names
+  kAuto,    // of which a model says that they are faster than the library
+  kOn,      // all that can be
 };
 
 struct LoweringOptions : LibraryFallbacks {
