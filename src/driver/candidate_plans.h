@@ -12,7 +12,7 @@
 
 namespace litz {
 
-// The options and the device must outlive the function.
+// The arguments must outlive the function.
 std::function<PlannedCandidates(const KernelChoices&)> candidate_planner(
     const Graph& graph, const Options& options, KernelDialect dialect, const DeviceTarget& device);
 

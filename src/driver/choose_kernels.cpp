@@ -110,7 +110,10 @@ class Chooser {
     std::optional<BothWays> seconds;
     bool is_remembered = false;
 
-    bool is_known() const { return as_is.is_known && changed.is_known; }
+    // And there is something to know.
+    bool is_known() const {
+      return as_is.is_known && changed.is_known && !(as_is.text.empty() && changed.text.empty());
+    }
     std::string steps() const { return as_is.text + "instead of\n" + changed.text; }
   };
 

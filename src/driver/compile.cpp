@@ -501,7 +501,8 @@ class Compilation {
   // ---- stages, in order ----
 
   Program lower(KernelDialect dialect = KernelDialect::kCpp) {
-    const Graph graph = run_passes(graph_, options_, trace_, timings_);
+    const Graph graph =
+        run_passes(graph_, options_, trace_, timings_, chosen_kernels_.choices);
     find_laid_out_outputs(graph);
     LoweringOptions lowering = lowering_options(options_, dialect, gpu_);
     lowering.kernel_choices = chosen_kernels_.choices;

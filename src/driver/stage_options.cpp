@@ -78,8 +78,19 @@ PassOptions pass_options(const Options& options) {
     passes.panel_columns = 2 * target.vector_bytes / 4;
     passes.multiplies_pairs = target.avx512_bf16;
   }
-  if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
-  if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
+  switch (products) {
+    case ProductKernels::kOff:
+      break;
+    case ProductKernels::kChosen:
+      passes.convolution_products = ConvolutionProducts::kChosen;
+      break;
+    case ProductKernels::kAuto:
+      passes.convolution_products = ConvolutionProducts::kAuto;
+      break;
+    case ProductKernels::kOn:
+      passes.convolution_products = ConvolutionProducts::kOn;
+      break;
+  }
   if (!is_for_backend) {
     const auto are_kernels = [](AttentionKernels attention) {
       return attention == AttentionKernels::kAuto || attention == AttentionKernels::kOn;

@@ -189,8 +189,15 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
   convolution.outputs = weight.sizes[0].constant();
   convolution.factors =
       weight.sizes[1].constant() * weight.sizes[2].constant() * weight.sizes[3].constant();
-  if (!is_convolution_kernel(convolution, options_.matrix_products == ProductKernels::kOn))
-    return false;
+  const auto chosen = options_.kernel_choices.empty()
+                          ? options_.kernel_choices.end()
+                          : options_.kernel_choices.find(convolution_key(graph_, node));
+  const bool is_kernel = chosen == options_.kernel_choices.end()
+                             ? options_.matrix_products != ProductKernels::kChosen
+                             : chosen->second;
+  const bool forced = options_.matrix_products == ProductKernels::kOn ||
+                      chosen != options_.kernel_choices.end();
+  if (!is_kernel || !is_convolution_kernel(convolution, forced)) return false;
   std::optional<TensorValue> sum;
   if (convolution.is_depthwise && has_loops({result.sizes[1], result.sizes[2], result.sizes[3],
                                              weight.sizes[2], weight.sizes[3]})) {

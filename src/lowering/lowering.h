@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/kernel_candidate.h"
 #include "graph/library_fallbacks.h"
 #include "ir/program.h"
 #include "lowering/tensor_value.h"
@@ -31,14 +32,6 @@ struct LoweringNote {
   std::string node;
   std::string stack;  // the user's line
   std::string reason;
-};
-
-// A matrix product, convolution or attention that may be a kernel of the dialect's own.
-struct KernelCandidate {
-  std::string key;  // what it is and what reads it: those of one key are alike
-  std::string node;
-  double operations = 0;
-  bool is_kernel = false;  // else the library's call
 };
 
 struct LoweringResult {
