@@ -22,9 +22,13 @@ namespace litz {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
-constexpr double kSampleSeconds = 0.005;  // for all runs of a kernel
+// For all runs of a kernel: some milliseconds, more where a run takes so long, as it may where
+// something else is on the processor.
+constexpr double kFewSeconds = 0.005;
+constexpr int kEnoughSamples = 9;
+constexpr double kManySeconds = 0.05;
 constexpr int kLeastSamples = 3;
-constexpr int kMostSamples = 21;
+constexpr int kMostSamples = 31;
 constexpr size_t kPattern = 4096;  // elements of random numbers that repeat
 
 Prelude make_prelude(const PreludeTarget& target) {
@@ -163,16 +167,22 @@ double seconds_of(const auto& act) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Of some runs, after one that has fetched the memory.
-double median_seconds(const auto& act) {
+// The fastest of some runs, after one that has fetched the memory: what disturbs a run makes it
+// slower, never faster.
+double fastest_seconds(const auto& act) {
   act();
-  std::vector<double> samples = {seconds_of(act)};
-  const double wanted = kSampleSeconds / std::max(samples[0], 1e-7);
-  const auto count = static_cast<size_t>(std::clamp<double>(wanted, kLeastSamples, kMostSamples));
-  while (samples.size() < count) samples.push_back(seconds_of(act));
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
+  double fastest = seconds_of(act);
+  double sum = fastest;
+  const auto is_enough = [&](int samples) {
+    return samples >= kMostSamples || (samples >= kEnoughSamples && sum >= kFewSeconds) ||
+           (samples >= kLeastSamples && sum >= kManySeconds);
+  };
+  for (int samples = 1; !is_enough(samples); ++samples) {
+    const double seconds = seconds_of(act);
+    fastest = std::min(fastest, seconds);
+    sum += seconds;
+  }
+  return fastest;
 }
 
 }  // namespace
@@ -258,10 +268,10 @@ std::optional<double> CppKernelTimes::seconds(const PrintedKernels& printed,
         pointers.push_back(buffers.back().data());
       }
       int32_t status = LITZ_OK;
-      const double median =
-          median_seconds([&] { found->second(&host_, &status, pointers.data()); });
+      const double seconds =
+          fastest_seconds([&] { found->second(&host_, &status, pointers.data()); });
       if (status != LITZ_OK) return Unsupported{"a kernel refuses the values it is timed with"};
-      return median;
+      return seconds;
     });
     if (!each) return std::nullopt;
     sum += *each * static_cast<double>(counted.count);
