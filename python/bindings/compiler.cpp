@@ -113,7 +113,7 @@ std::string lowering_table() {
   return rows.dump();
 }
 
-// torch.compile's modes. None of them means anything on a CPU that the defaults do not do already.
+// torch.compile's modes. CUDA graphs mean nothing on a CPU.
 std::string mode_table() {
   const nlohmann::ordered_json none = nlohmann::ordered_json::object();
   const nlohmann::ordered_json cuda_graphs = {{"cuda_graphs", true}};
