@@ -48,8 +48,8 @@ std::function<PlannedCandidates(const KernelChoices&)> candidate_planner(
                     [&](const KernelCandidate& c) { return choices.contains(c.key); });
     LoweringOptions lowering = lowering_options(options, dialect, device);
     lowering.kernel_choices = choices;
-    LoweringResult lowered = lower_graph(
-        concerns_passes ? pass_through(graph, options, choices) : *as_is, lowering);
+    LoweringResult lowered =
+        lower_graph(concerns_passes ? pass_through(graph, options, choices) : *as_is, lowering);
     planned.candidates.insert(planned.candidates.end(), lowered.candidates.begin(),
                               lowered.candidates.end());
     planned.plan = schedule_program(std::make_shared<const Program>(std::move(lowered.program)),

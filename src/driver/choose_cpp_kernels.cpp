@@ -104,10 +104,8 @@ Result<ChosenKernels> choose_cpp_kernels(const Graph& graph, const Options& opti
        .seconds = options.autotune_seconds,
        .recall = [&](const std::string& key,
                      const std::string& steps) { return memory.recall(key, steps); },
-       .remember =
-           [&](const std::string& key, const std::string& steps, const BothWays& seconds) {
-             memory.remember(key, steps, seconds);
-           }});
+       .remember = [&](const std::string& key, const std::string& steps,
+                       const BothWays& seconds) { memory.remember(key, steps, seconds); }});
 }
 
 }  // namespace litz

@@ -248,10 +248,10 @@ class Chooser {
     const bool is_kernel = is_faster_as_kernel(c.candidate.is_kernel, *c.seconds);
     chosen_.choices[key] = is_kernel;
     chosen_.measured.push_back({key, c.count, is_kernel, kernel, library});
-    chosen_.log += fmt::format("{} ({} times): kernel {:.2f} us, library {:.2f} us{}: {}\n", key,
-                               c.count, kernel * 1e6, library * 1e6,
-                               c.is_remembered ? ", measured before" : "",
-                               is_kernel ? "kernel" : "library");
+    chosen_.log +=
+        fmt::format("{} ({} times): kernel {:.2f} us, library {:.2f} us{}: {}\n", key, c.count,
+                    kernel * 1e6, library * 1e6, c.is_remembered ? ", measured before" : "",
+                    is_kernel ? "kernel" : "library");
   }
 
   const ChoosingTools& tools_;

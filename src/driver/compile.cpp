@@ -17,8 +17,8 @@
 #include "codegen/simt/table_dialect.h"
 #include "codegen/triton/triton_artifact.h"
 #include "driver/build_library.h"
-#include "driver/check_options.h"
 #include "driver/candidate_plans.h"
+#include "driver/check_options.h"
 #include "driver/choose_cpp_kernels.h"
 #include "driver/choose_kernels.h"
 #include "driver/environment.h"
@@ -501,8 +501,7 @@ class Compilation {
   // ---- stages, in order ----
 
   Program lower(KernelDialect dialect = KernelDialect::kCpp) {
-    const Graph graph =
-        run_passes(graph_, options_, trace_, timings_, chosen_kernels_.choices);
+    const Graph graph = run_passes(graph_, options_, trace_, timings_, chosen_kernels_.choices);
     find_laid_out_outputs(graph);
     LoweringOptions lowering = lowering_options(options_, dialect, gpu_);
     lowering.kernel_choices = chosen_kernels_.choices;
@@ -648,7 +647,8 @@ class Compilation {
     const std::string report{std::istreambuf_iterator<char>(file),
                              std::istreambuf_iterator<char>()};
     if (report.empty()) return false;
-    finish(found.entry->path_of(kLibraryName), for_nodes_of(report, graph_), found.entry->folder, true);
+    finish(found.entry->path_of(kLibraryName), for_nodes_of(report, graph_), found.entry->folder,
+           true);
     return true;
   }
 

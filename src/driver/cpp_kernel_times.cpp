@@ -136,7 +136,8 @@ class FilledBuffer {
  public:
   FilledBuffer(const Buffer& buffer, int64_t bytes) : size_(static_cast<size_t>(bytes)) {
     // No pointer of a kernel is null.
-    data_ = static_cast<char*>(::operator new(std::max<size_t>(size_, 1), kAlignment, std::nothrow));
+    data_ =
+        static_cast<char*>(::operator new(std::max<size_t>(size_, 1), kAlignment, std::nothrow));
     if (data_ == nullptr) return;
     if (buffer.kind == BufferKind::kConstant) {
       fill({reinterpret_cast<const char*>(buffer.bytes.data()), buffer.bytes.size()});

@@ -19,7 +19,7 @@ namespace litz {
 
 struct CppTimingTools {
   const HostCompiler* compiler = nullptr;
-  SharedLibraryJob job;  // without units and folders
+  SharedLibraryJob job;              // without units and folders
   std::vector<std::string> folders;  // to build in, one of them
   CppArtifactOptions printing;
   std::shared_ptr<TorchEnvironment> torch;

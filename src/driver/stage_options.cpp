@@ -68,8 +68,7 @@ void read_fallbacks(const Options& options, LibraryFallbacks& fallbacks) {
 PassOptions pass_options(const Options& options) {
   PassOptions passes;
   const ProductKernels products = product_kernels(options, KernelDialect::kCpp, {});
-  passes.library_products =
-      products == ProductKernels::kOff || products == ProductKernels::kChosen;
+  passes.library_products = products == ProductKernels::kOff || products == ProductKernels::kChosen;
   // A backend has no such kernels, nor has the interpreter, and calls the library on other ops than
   // these.
   const bool is_for_backend = !options.device.empty();

@@ -195,8 +195,8 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
   const bool is_kernel = chosen == options_.kernel_choices.end()
                              ? options_.matrix_products != ProductKernels::kChosen
                              : chosen->second;
-  const bool forced = options_.matrix_products == ProductKernels::kOn ||
-                      chosen != options_.kernel_choices.end();
+  const bool forced =
+      options_.matrix_products == ProductKernels::kOn || chosen != options_.kernel_choices.end();
   if (!is_kernel || !is_convolution_kernel(convolution, forced)) return false;
   std::optional<TensorValue> sum;
   if (convolution.is_depthwise && has_loops({result.sizes[1], result.sizes[2], result.sizes[3],

@@ -82,8 +82,7 @@ bool can_turn_weight(const Graph& graph, const Node& node) {
   if (sizes.is_depthwise && (result.sizes[2].constant() < 2 || weight.sizes[2].constant() < 2 ||
                              weight.sizes[3].constant() < 2))
     return false;
-  return (sizes.is_depthwise || weight.sizes[1] == channels) &&
-         is_convolution_kernel(sizes, true);
+  return (sizes.is_depthwise || weight.sizes[1] == channels) && is_convolution_kernel(sizes, true);
 }
 
 bool turns_weight(const Graph& graph, const Node& node, const PassOptions& options) {
