@@ -98,6 +98,8 @@ class KernelTimes {
                                         MeasuringTime& time) = 0;
   // How often each candidate is measured both ways in turn; the fastest counts.
   virtual int rounds() const = 0;
+  // Whether something else keeps the device from timing as it would alone.
+  virtual bool is_disturbed() const = 0;
   // What is no slower as a kernel is one; else the library gets what it is no slower with.
   virtual bool prefers_kernels() const = 0;
 };

@@ -29,6 +29,8 @@ constexpr int kEnoughSamples = 9;
 constexpr double kManySeconds = 0.05;
 constexpr int kLeastSamples = 3;
 constexpr int kMostSamples = 31;
+// For threads to do nothing. Where some of them have to wait for a processor, it is milliseconds.
+constexpr double kFewSecondsOfNothing = 3e-4;
 constexpr size_t kPattern = 4096;  // elements of random numbers that repeat
 
 Prelude make_prelude(const PreludeTarget& target) {
@@ -236,6 +238,19 @@ std::string CppKernelTimes::load(std::vector<SourceUnit> units) {
   folder_ = std::filesystem::path(tools_.job.output_path).parent_path();
   library_ = dlopen(tools_.job.output_path.c_str(), RTLD_NOW | RTLD_LOCAL);
   return library_ == nullptr ? dlerror() : "";
+}
+
+bool CppKernelTimes::is_disturbed() const {
+  const int32_t threads = tools_.torch->num_threads();
+  if (threads == 1) return false;
+  const auto nothing = [](int64_t, int64_t, void*) {};
+  double fastest = kManySeconds;
+  for (int i = 0; i < kLeastSamples; ++i) {
+    fastest = std::min(fastest, seconds_of([&] {
+                         tools_.torch->parallel_for(0, threads, 1, threads, nothing, nullptr);
+                       }));
+  }
+  return fastest > kFewSecondsOfNothing;
 }
 
 void CppKernelTimes::prepare(const std::vector<Wanted>& wanted, MeasuringTime& time) {

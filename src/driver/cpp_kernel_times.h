@@ -39,6 +39,7 @@ class CppKernelTimes final : public KernelTimes {
                                 const std::vector<CountedKernel>& kernels,
                                 MeasuringTime& time) override;
   int rounds() const override { return 3; }
+  bool is_disturbed() const override;
   bool prefers_kernels() const override { return true; }
 
  private:

@@ -26,6 +26,7 @@ class TritonKernelTimes final : public KernelTimes {
                                 const std::vector<CountedKernel>& kernels,
                                 MeasuringTime& time) override;
   int rounds() const override { return 1; }
+  bool is_disturbed() const override { return false; }
   bool prefers_kernels() const override { return false; }
 
  private:
