@@ -16,6 +16,7 @@ import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -89,9 +90,13 @@ def is_right(result: Tensor, args: list[Tensor], fn: Callable[..., Tensor]) -> b
     return is_as_exact(result, eager, exact)
 
 
+def product_options(products: str) -> dict[str, Any]:
+    return {"matrix_products": "auto", "autotune": True} if products == "autotune" else {"matrix_products": products}
+
+
 def compiled(fn: Callable, products: str) -> Callable:
     return torch.compile(
-        own_code(fn, products), backend="litz", options={"matrix_products": products}, dynamic=False
+        own_code(fn, products), backend="litz", options=product_options(products), dynamic=False
     )
 
 
@@ -109,7 +114,7 @@ class Linear(nn.Module):
 def frozen_pair(shape: Shape, dtype: torch.dtype, with_gelu: bool, products: str) -> tuple[nn.Module, Callable, Callable, Tensor]:
     """The layer, what Litz makes of it, the library's, and an input."""
     model = Linear(shape.columns, shape.factors, with_gelu).to(dtype).eval()
-    ours = torch.compile(model, backend="litz", options={"matrix_products": products, "freeze": True}, dynamic=False)
+    ours = torch.compile(model, backend="litz", options={**product_options(products), "freeze": True}, dynamic=False)
     weight = torch.ops.mkldnn._reorder_linear_weight(model.linear.weight.detach(), shape.rows)
     bias = model.linear.bias.detach() if with_gelu else None
     activation = ("gelu", [], "none") if with_gelu else ("none", [], "")
@@ -126,7 +131,7 @@ def main() -> int:
     parser.add_argument("--dtype", nargs="+", default=["f32"], choices=list(DTYPES))
     parser.add_argument("--layout", nargs="+", default=["nt", "nn"], choices=["nt", "nn"], help="of the right operand")
     parser.add_argument("--kind", nargs="+", default=[], help="square, skinny, odd, batched (default: all)")
-    parser.add_argument("--products", default="on", choices=["on", "auto"], help="the option that is measured against off")
+    parser.add_argument("--products", default="on", choices=["on", "auto", "autotune"], help="what is compared with off")
     parser.add_argument("--frozen", action="store_true", help="linear layers with weights that are packed once")
     options = kernel_options(parser, 15)
 

@@ -21,6 +21,7 @@
 #include "lowering/lowering.h"
 #include "options_from_python.h"
 #include "support/error.h"
+#include "torch_door.h"
 
 namespace nb = nanobind;
 
@@ -112,7 +113,7 @@ std::string lowering_table() {
   return rows.dump();
 }
 
-// torch.compile's modes. None of them means anything on a CPU that the defaults do not do already.
+// torch.compile's modes. CUDA graphs mean nothing on a CPU.
 std::string mode_table() {
   const nlohmann::ordered_json none = nlohmann::ordered_json::object();
   const nlohmann::ordered_json cuda_graphs = {{"cuda_graphs", true}};
@@ -173,23 +174,27 @@ void bind_compiler(nb::module_& m) {
           [](HostPaths* self, std::vector<std::string> zig_folders,
              std::vector<std::string> nvrtc_folders, const DeviceTarget& device,
              std::shared_ptr<BackendDevice> backend, std::string python, std::string triton_worker,
-             std::string triton_version, const nb::object& library_timer) {
+             std::string triton_version, const nb::object& library_timer,
+             std::string torch_version) {
             new (self)
                 HostPaths{std::move(zig_folders),
                           std::move(nvrtc_folders),
                           device,
                           std::move(backend),
                           {std::move(python), std::move(triton_worker), std::move(triton_version)},
-                          time_by(library_timer)};
+                          time_by(library_timer),
+                          torch_version.empty() ? nullptr : TorchDoor::get().environment,
+                          std::move(torch_version)};
           },
           nb::arg("zig_folders") = std::vector<std::string>(),
           nb::arg("nvrtc_folders") = std::vector<std::string>(), nb::arg("device") = DeviceTarget(),
           nb::arg("backend").none() = nb::none(), nb::arg("python") = "",
           nb::arg("triton_worker") = "", nb::arg("triton_version") = "",
-          nb::arg("library_timer").none() = nb::none(),
+          nb::arg("library_timer").none() = nb::none(), nb::arg("torch_version") = "",
           "`triton_version` is empty where there is no Triton; else `python` runs `triton_worker`, "
           "which imports it. `library_timer` gives the seconds of a library call, described in "
-          "JSON.");
+          "JSON. `torch_version`: of the torch of this process, which kernels for a CPU are timed "
+          "with.");
   m.def("compile_graph", &compile, nb::arg("builder"), nb::arg("options"),
         nb::arg("paths") = HostPaths(),
         "Compiles the graph: (path of the library, report as JSON, warnings, program). Where there "

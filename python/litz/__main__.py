@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
         description="Lists the compiled graphs on disk, least recently used first, or removes them.",
     )
     about_cache.add_argument("--clear", action="store_true", help="remove them")
-    about_cache.add_argument("--dialect", default="", help="only graphs whose kernels are cpp, triton, cuda, or a device backend's")
+    about_cache.add_argument("--dialect", default="", help="only graphs whose kernels are cpp, triton, cuda, or a device backend's; measured: what autotune has measured on this CPU")
     about_cache.add_argument("--cache-dir", default="", help="the folder (default: where Litz keeps it, see LITZ_CACHE_DIR)")
     given = parser.parse_args(arguments)
     options = {"cache_dir": given.cache_dir} if given.cache_dir else {}

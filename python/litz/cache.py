@@ -18,12 +18,13 @@ class CachedGraph:
     digest: str
     """The name of its folder under ``entries``."""
     dialect: str
-    """What its kernels are written in: ``"cpp"``, ``"triton"``, ``"cuda"``, or the name of a device backend."""
+    """What its kernels are written in: ``"cpp"``, ``"triton"``, ``"cuda"``, or the name of a device backend; ``"measured"`` where
+    it is no graph but what the option ``autotune`` has measured on this CPU, to be used again."""
     size: int
     """Bytes of its files."""
     last_used: datetime
     graph: str
-    """The graph as text; of a long one its length and a checksum."""
+    """The graph as text, or what was measured; of a long text its length and a checksum."""
 
 
 def graphs(options: Mapping[str, Any] | None = None) -> list[CachedGraph]:

@@ -57,7 +57,8 @@ def compile_graph(
         sys.executable or "",
         triton_worker(),
         triton_version() if device.kind == "cuda" else "",
-        functools.partial(library_timer.seconds, device=builder.device) if device.kind == "cuda" else None,
+        functools.partial(library_timer.seconds, device=builder.device),
+        str(torch.__version__),
     )
     path, info, warnings, program, left, on_backend = _core.compile_graph(
         builder, dict(options), paths

@@ -1,4 +1,4 @@
-"""How long a call of PyTorch's library takes on a CUDA device: what a kernel of Litz's own is measured against."""
+"""How long a call of PyTorch's library takes: what a kernel of Litz's own is measured against."""
 
 from __future__ import annotations
 
@@ -22,27 +22,67 @@ _LEAST_FLUSHED = 64 << 20  # bytes, and twice what the cache holds
 _SAMPLE_SECONDS = 0.005
 _LEAST_SAMPLES, _MOST_SAMPLES = 5, 21
 _HOST_MARGIN, _MOST_FLUSHES = 3, 50
+_MANY_SECONDS = 0.05
+_LEAST_CPU_SAMPLES, _ENOUGH_CPU_SAMPLES, _MOST_CPU_SAMPLES = 3, 9, 31
+_OVERHEAD_SAMPLES = 50
 
 
 def seconds(call: str, device: str) -> float:
-    """The median of some runs on zeros, each of which finds the cache without its operands, as kernels are timed.
+    """What some runs take, as kernels are timed: on a CUDA device the median on zeros, each without its operands in the
+    cache; on a CPU the least on random numbers, each after another one.
 
     ``call`` is what ``driver/library_call.h`` describes. Nothing waits for work of the caller's stream.
     """
     described = json.loads(call)
     op, _ = describe_op(described["op"], described["overload"])
-    with _disable_current_modes(), torch.no_grad(), torch.cuda.device(device):
-        stream = torch.cuda.Stream()
-        with torch.cuda.stream(stream):
-            arguments = [_argument(value, device) for value in described["arguments"]]
-            return _time(op, arguments, device)
+    with _disable_current_modes(), torch.no_grad():
+        if device == "cpu":
+            return _time_on_cpu(op, _argument(described["arguments"], device))
+        with torch.cuda.device(device), torch.cuda.stream(torch.cuda.Stream()):
+            return _time(op, _argument(described["arguments"], device), device)
 
 
 def _argument(value: Any, device: str) -> Any:
+    if isinstance(value, list):
+        return [_argument(entry, device) for entry in value]
     if not isinstance(value, dict):
         return value
     tensor = torch.empty_strided(value["sizes"], value["strides"], dtype=_DTYPES[value["dtype"]], device=device)
-    return tensor.zero_()
+    if device != "cpu":
+        return tensor.zero_()
+    # Masks that leave everything in, indices that every dimension has.
+    if tensor.dtype == torch.bool:
+        return tensor.fill_(True)
+    if not tensor.is_floating_point():
+        return tensor.zero_()
+    # The user's random numbers stay as they are.
+    return tensor.uniform_(-1, 1, generator=torch.Generator().manual_seed(0))
+
+
+def _time_on_cpu(op: Any, arguments: list[Any]) -> float:
+    small = torch.empty(1)
+    nothing = torch.ops.aten.is_same_size.default
+    # A graph does not call the library from Python.
+    overhead = statistics.median(_elapsed(lambda: nothing(small, small)) for _ in range(_OVERHEAD_SAMPLES))
+    op(*arguments)
+    return max(_fastest(lambda: _elapsed(lambda: op(*arguments))) - overhead, 0)
+
+
+def _elapsed(act: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    act()
+    return time.perf_counter() - begin
+
+
+def _fastest(once: Callable[[], float]) -> float:
+    """Of some runs, of as many as ``driver/cpp_kernel_times.cpp`` takes."""
+    samples: list[float] = []
+    while len(samples) < _MOST_CPU_SAMPLES:
+        least = _LEAST_CPU_SAMPLES if sum(samples) >= _MANY_SECONDS else _ENOUGH_CPU_SAMPLES
+        if len(samples) >= least and sum(samples) >= _SAMPLE_SECONDS:
+            break
+        samples.append(once())
+    return min(samples)
 
 
 def _time(op: Any, arguments: list[Any], device: str) -> float:

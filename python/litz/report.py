@@ -71,7 +71,7 @@ class NotFused:
 
 @dataclass(frozen=True)
 class Measured:
-    """Matrix products or attention that are alike and were measured both ways."""
+    """Matrix products, convolutions or attention that are alike and were measured both ways."""
 
     what: str
     """What they are, and which ops read them."""
@@ -118,7 +118,7 @@ class GraphReport:
     library_calls: tuple[LibraryCall, ...] = ()
     fallbacks: tuple[LibraryCall, ...] = ()
     measured: tuple[Measured, ...] = ()
-    """Matrix products and attention that were measured both ways, with the option ``autotune``."""
+    """Matrix products, convolutions and attention that were measured both ways, with the option ``autotune``."""
     buffers: tuple[Buffer, ...] = ()
     not_fused: tuple[NotFused, ...] = ()
     launches: int = 0

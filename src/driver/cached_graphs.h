@@ -1,4 +1,5 @@
-// What the cache of compiled graphs holds, for people who look after it.
+// What the cache of compiled graphs holds, for people who look after it: graphs, and what was
+// measured for them (choose_cpp_kernels.h).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ ArtifactCache open_graph_cache(const Options& options);
 
 struct CachedGraph {
   std::string digest;   // the name of its folder
-  std::string dialect;  // "cpp", "triton", "cuda", or the name of a backend
-  std::string graph;    // its text; of a long one the length and a checksum
+  std::string dialect;  // "cpp", "triton", "cuda", or the name of a backend; or "measured"
+  std::string graph;    // its text; of a long one the length and a checksum; or what was measured
   uint64_t bytes = 0;
   int64_t last_used_ns = 0;  // nanoseconds since 1970
 };

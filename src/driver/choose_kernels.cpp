@@ -1,28 +1,25 @@
 #include "driver/choose_kernels.h"
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
-#include <optional>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "driver/library_call.h"
-#include "driver/loaded_program.h"
-#include "runtime/kernel_timer.h"
 
 namespace litz {
 namespace {
 
 constexpr size_t kMostCandidates = 12;  // that are measured
 constexpr double kLeastShare = 0.01;    // of all candidates' arithmetic that one has
-constexpr double kNotableGain = 0.97;   // of the library's time: more than noise
+constexpr double kNotableGain = 0.97;   // of the other way's time: more than noise
+constexpr int kMostTries = 4;           // for each round, where something disturbs it
 
 // One plan, and its steps by what tells apart those that take different time.
 struct Side {
   PlannedCandidates planned;
-  TritonProgram program;
+  std::unique_ptr<PrintedKernels> printed;
   struct Step {
     size_t count = 0;
     KernelId kernel;  // one of the step's; invalid: it calls the library
@@ -31,19 +28,6 @@ struct Side {
   };
   std::map<std::string, Step> steps;
 };
-
-std::string identity_of(const Plan& plan, const TritonProgram& program, const DeviceCall& call) {
-  const TritonProgram::Kernel& kernel = program.kernels[call.kernel];
-  std::string text = kernel.printed.text;
-  for (const TritonFunction& f : kernel.printed.functions)
-    text += fmt::format("\n{} {} {} {}", to_string(f.programs), f.splits, f.warps, f.stages);
-  for (BufferId buffer : call.buffers) {
-    const Index elements = storage_elements(*plan.program, plan.program->buffer(buffer));
-    text += "\n" + std::string(to_string(plan.program->buffer(buffer).dtype)) + " " +
-            to_string(elements);
-  }
-  return text;
-}
 
 void add_steps(Side& side) {
   const Plan& plan = side.planned.plan;
@@ -58,65 +42,88 @@ void add_steps(Side& side) {
       continue;
     }
     for (KernelId id : kernels_of(step)) {
-      const DeviceCall& call = side.program.calls[id.value];
-      if (call.launched_with != id) continue;
-      Side::Step& found = side.steps[identity_of(plan, side.program, call)];
+      const std::optional<PrintedKernels::Launch> launch = side.printed->launch_of(id);
+      if (!launch) continue;
+      Side::Step& found = side.steps[launch->identity];
       ++found.count;
       found.kernel = id;
-      const bool checks = side.program.kernels[call.kernel].printed.checks;
-      for (uint32_t i = 0; i < side.program.calls.size(); ++i) {
-        if (side.program.calls[i].kernel == call.kernel)
-          found.is_known = found.is_known && !depends_on_values(plan.kernels[KernelId(i)], checks);
-      }
+      found.is_known = found.is_known && launch->is_known;
     }
   }
 }
 
-TritonProgram part_of(const TritonProgram& program, const std::vector<size_t>& kernels) {
-  TritonProgram part;
-  part.device = program.device;
-  part.prelude = program.prelude;
-  for (size_t number : kernels) {
-    TritonProgram::Kernel kernel = program.kernels[number];
-    const size_t first = part.functions.size();
-    for (size_t i = 0; i < kernel.printed.functions.size(); ++i)
-      part.functions.push_back(program.functions[kernel.first + i]);
-    kernel.first = first;
-    part.kernels.push_back(std::move(kernel));
+// What one plan has more than another one.
+struct Difference {
+  const Side* side = nullptr;
+  std::vector<CountedKernel> kernels;
+  std::vector<std::pair<std::string, size_t>> calls;
+  std::string text;  // of all its steps, and how many
+  bool is_known = true;
+};
+
+Difference difference(const Side& side, const Side& other) {
+  Difference more;
+  more.side = &side;
+  for (const auto& [identity, step] : side.steps) {
+    const auto found = other.steps.find(identity);
+    const size_t there = found == other.steps.end() ? 0 : found->second.count;
+    if (step.count <= there) continue;
+    const size_t count = step.count - there;
+    more.text += fmt::format("{} times {}\n", count, identity);
+    more.is_known = more.is_known && step.is_known;
+    if (step.kernel.valid()) {
+      more.kernels.push_back({step.kernel, count});
+    } else {
+      more.calls.emplace_back(step.call, count);
+    }
   }
-  return part;
+  return more;
 }
 
 class Chooser {
  public:
-  Chooser(const ChoosingTools& choosing, const TuningTools& tools, const TritonDevice& device)
-      : choosing_(choosing), tools_(tools), device_(device) {}
+  explicit Chooser(const ChoosingTools& tools)
+      : tools_(tools), kernels_(*tools.kernels), time_(tools.seconds) {}
 
   Result<ChosenKernels> run() {
-    std::optional<Side> base = side_of({});
-    if (!base || base->planned.candidates.empty()) {
+    const std::unique_ptr<Side> base = side_of({});
+    if (base == nullptr || base->planned.candidates.empty()) {
       chosen_.is_finished = true;
       return std::move(chosen_);
     }
-    Result<std::unique_ptr<KernelTimer>> timer = KernelTimer::open(tools_.driver, tools_.device);
-    if (!timer) return Unsupported{timer.reason()};
-    timer_ = std::move(*timer);
     for (const auto& [candidate, count] : worth_measuring(base->planned.candidates))
-      measure(*base, candidate, count);
-    chosen_.is_finished = has_time();
+      add_case(*base, candidate, count);
+    if (std::string fault = measure_all(); !fault.empty()) return Unsupported{std::move(fault)};
+    for (const Case& c : cases_) decide(c);
+    chosen_.seconds = time_.used();
+    chosen_.log += time_.log;
     return std::move(chosen_);
   }
 
  private:
-  bool has_time() const { return chosen_.seconds < tools_.seconds; }
+  // A candidate, planned both ways.
+  struct Case {
+    KernelCandidate candidate;
+    size_t count = 0;  // that are alike
+    std::unique_ptr<Side> other;
+    Difference as_is;
+    Difference changed;
+    std::optional<BothWays> seconds;
+    bool is_remembered = false;
 
-  std::optional<Side> side_of(const KernelChoices& choices) {
-    Side side;
-    side.planned = choosing_.plan(choices);
-    Result<TritonProgram> program = print_triton_program(side.planned.plan, device_);
-    if (!program) return std::nullopt;
-    side.program = std::move(*program);
-    add_steps(side);
+    // And there is something to know.
+    bool is_known() const {
+      return as_is.is_known && changed.is_known && !(as_is.text.empty() && changed.text.empty());
+    }
+    std::string steps() const { return as_is.text + "instead of\n" + changed.text; }
+  };
+
+  std::unique_ptr<Side> side_of(const KernelChoices& choices) {
+    auto side = std::make_unique<Side>();
+    side->planned = tools_.plan(choices);
+    side->printed = kernels_.print(side->planned.plan);
+    if (side->printed == nullptr) return nullptr;
+    add_steps(*side);
     return side;
   }
 
@@ -146,133 +153,127 @@ class Chooser {
     return found;
   }
 
-  void measure(const Side& base, const KernelCandidate& candidate, size_t count) {
-    const std::optional<Side> other = side_of({{candidate.key, !candidate.is_kernel}});
-    if (!other) return;
-    const std::optional<double> as_is = seconds_without(base, *other);
-    const std::optional<double> changed = seconds_without(*other, base);
-    if (!as_is || !changed) {
-      chosen_.log += candidate.key + ": cannot be measured\n";
-      return;
+  void add_case(const Side& base, const KernelCandidate& candidate, size_t count) {
+    Case added;
+    added.candidate = candidate;
+    added.count = count;
+    added.other = side_of({{candidate.key, !candidate.is_kernel}});
+    if (added.other == nullptr) return;
+    added.as_is = difference(base, *added.other);
+    added.changed = difference(*added.other, base);
+    if (added.is_known() && tools_.recall) {
+      added.seconds = tools_.recall(candidate.key, added.steps());
+      added.is_remembered = added.seconds.has_value();
     }
-    const double kernel = candidate.is_kernel ? *as_is : *changed;
-    const double library = candidate.is_kernel ? *changed : *as_is;
-    // What it is without measuring changes for no less than a notable gain, and for the library
-    // where there is none.
-    const bool is_kernel = candidate.is_kernel ? kernel < library : kernel < library * kNotableGain;
-    chosen_.choices[candidate.key] = is_kernel;
-    chosen_.measured.push_back({candidate.key, count, is_kernel, kernel, library});
-    chosen_.log +=
-        fmt::format("{} ({} times): kernel {:.2f} us, library {:.2f} us: {}\n", candidate.key,
-                    count, kernel * 1e6, library * 1e6, is_kernel ? "kernel" : "library");
+    cases_.push_back(std::move(added));
   }
 
-  // Of what `side` has more than `other`.
-  std::optional<double> seconds_without(const Side& side, const Side& other) {
-    double seconds = 0;
-    std::vector<std::pair<KernelId, size_t>> kernels;
-    for (const auto& [identity, step] : side.steps) {
-      const auto found = other.steps.find(identity);
-      const size_t there = found == other.steps.end() ? 0 : found->second.count;
-      if (step.count <= there) continue;
-      if (!step.is_known) return std::nullopt;
-      if (step.kernel.valid()) {
-        kernels.emplace_back(step.kernel, step.count - there);
-        continue;
+  // Why nothing can be measured, or an empty string.
+  std::string measure_all() {
+    std::vector<KernelTimes::Wanted> wanted;
+    bool any = false;
+    for (const Case& c : cases_) {
+      if (!c.is_known() || c.seconds) continue;
+      any = true;
+      for (const Difference* more : {&c.as_is, &c.changed}) {
+        for (const CountedKernel& kernel : more->kernels)
+          wanted.push_back({more->side->printed.get(), kernel.kernel});
       }
-      const std::optional<double> each = library_seconds(step.call);
-      if (!each) return std::nullopt;
-      seconds += *each * static_cast<double>(step.count - there);
     }
-    const std::optional<double> own = kernel_seconds(side, kernels);
+    if (!any) {
+      chosen_.is_finished = true;
+      return {};
+    }
+    if (std::string fault = kernels_.open(); !fault.empty()) return fault;
+    if (time_.is_left()) kernels_.prepare(wanted, time_);
+    for (Case& c : cases_) {
+      if (c.is_known() && !c.seconds) measure(c);
+    }
+    chosen_.is_finished = time_.is_left() && !is_disturbed_;
+    return {};
+  }
+
+  void measure(Case& c) {
+    std::optional<double> as_is;
+    std::optional<double> changed;
+    const int rounds = kernels_.rounds();
+    for (int round = 0, tried = 0; round < rounds && tried < rounds * kMostTries; ++tried) {
+      const std::optional<double> one = seconds_of(c.as_is);
+      const std::optional<double> other = one ? seconds_of(c.changed) : std::nullopt;
+      if (!other) return;
+      if (kernels_.is_disturbed()) continue;
+      ++round;
+      as_is = std::min(as_is.value_or(*one), *one);
+      changed = std::min(changed.value_or(*other), *other);
+    }
+    if (!as_is) {
+      is_disturbed_ = true;
+      time_.log += c.candidate.key + ": something else keeps the processors busy\n";
+      return;
+    }
+    const bool is_kernel = c.candidate.is_kernel;
+    c.seconds = BothWays{is_kernel ? *as_is : *changed, is_kernel ? *changed : *as_is};
+    if (tools_.remember) tools_.remember(c.candidate.key, c.steps(), *c.seconds);
+  }
+
+  std::optional<double> seconds_of(const Difference& more) {
+    double seconds = 0;
+    for (const auto& [call, count] : more.calls) {
+      const std::optional<double> each = library_seconds(call);
+      if (!each) return std::nullopt;
+      seconds += *each * static_cast<double>(count);
+    }
+    if (more.kernels.empty()) return seconds;
+    const std::optional<double> own = kernels_.seconds(*more.side->printed, more.kernels, time_);
     if (!own) return std::nullopt;
     return seconds + *own;
   }
 
-  template <class Measure>
-  std::optional<double> timed(const Measure& measure) {
-    if (!has_time()) return std::nullopt;
-    const auto begin = std::chrono::steady_clock::now();
-    const Result<double> seconds = measure();
-    chosen_.seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (!seconds) {
-      chosen_.log += seconds.reason() + "\n";
-      return std::nullopt;
-    }
-    return *seconds;
-  }
-
+  // Once for each call, where once is enough.
   std::optional<double> library_seconds(const std::string& call) {
     const auto known = library_.find(call);
-    if (known != library_.end()) return known->second;
-    const std::optional<double> seconds = timed([&] { return choosing_.time_library(call); });
-    library_.emplace(call, seconds);
+    if (known != library_.end() && kernels_.rounds() == 1) return known->second;
+    const std::optional<double> seconds = time_.timed([&] { return tools_.time_library(call); });
+    library_[call] = seconds;
     return seconds;
   }
 
-  // Of kernels so many times each; of products and attention the fastest tile's.
-  std::optional<double> kernel_seconds(const Side& side,
-                                       const std::vector<std::pair<KernelId, size_t>>& kernels) {
-    if (kernels.empty()) return 0;
-    std::vector<size_t> numbers;
-    std::vector<size_t> varied;
-    for (const auto& [id, count] : kernels) {
-      const size_t number = side.program.calls[id.value].kernel;
-      numbers.push_back(number);
-      const std::vector<KernelId>& runs = side.program.kernels[number].runs;
-      if (runs.size() != 1) continue;
-      const Kernel& kernel = side.planned.plan.kernels[runs[0]];
-      if (kernel.is_product || kernel.attention) varied.push_back(number);
-    }
-    const TritonProgram own = part_of(side.program, numbers);
-    TritonVariants variants = print_triton_variants(side.planned.plan, side.program, varied);
-    const Result<std::vector<TritonImage>> own_images = choosing_.compile(own);
-    const Result<std::vector<TritonImage>> other_images = choosing_.compile(variants.program);
-    if (!own_images || !other_images) return std::nullopt;
-    LoadedProgram loaded(device_program(own, *own_images), tools_.arch);
-    LoadedProgram others(device_program(variants.program, *other_images), tools_.arch);
-    for (LoadedProgram* program : {&loaded, &others}) {
-      const std::string fault = program->load(tools_.driver, tools_.device);
-      if (fault.empty()) continue;
-      chosen_.log += fault + "\n";
-      return std::nullopt;
-    }
-    double seconds = 0;
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      const std::vector<BufferId>& buffers = side.program.calls[kernels[i].first.value].buffers;
-      std::optional<double> fastest = time_one(side, loaded, i, buffers);
-      for (size_t variant = 0; variant < variants.of.size(); ++variant) {
-        if (variants.of[variant] != numbers[i]) continue;
-        const std::optional<double> other = time_one(side, others, variant, buffers);
-        if (other && (!fastest || *other < *fastest)) fastest = other;
-      }
-      if (!fastest) return std::nullopt;
-      seconds += *fastest * static_cast<double>(kernels[i].second);
-    }
-    return seconds;
+  // What it is without measuring changes for no less than a notable gain, but for the way that wins
+  // where there is none.
+  bool is_faster_as_kernel(bool is_kernel, const BothWays& seconds) const {
+    const auto [kernel, library] = seconds;
+    if (kernels_.prefers_kernels())
+      return is_kernel ? kernel * kNotableGain <= library : kernel <= library;
+    return is_kernel ? kernel < library : kernel < library * kNotableGain;
   }
 
-  std::optional<double> time_one(const Side& side, const LoadedProgram& program, size_t kernel,
-                                 const std::vector<BufferId>& buffers) {
-    const std::optional<TimedRun> run = program.run_of(side.planned.plan, kernel, buffers);
-    if (!run) return std::nullopt;
-    return timed([&] { return timer_->seconds(program.module(), *run); });
+  void decide(const Case& c) {
+    const std::string& key = c.candidate.key;
+    if (!c.seconds) {
+      chosen_.log += key + ": cannot be measured\n";
+      return;
+    }
+    const auto [kernel, library] = *c.seconds;
+    const bool is_kernel = is_faster_as_kernel(c.candidate.is_kernel, *c.seconds);
+    chosen_.choices[key] = is_kernel;
+    chosen_.measured.push_back({key, c.count, is_kernel, kernel, library});
+    chosen_.log +=
+        fmt::format("{} ({} times): kernel {:.2f} us, library {:.2f} us{}: {}\n", key, c.count,
+                    kernel * 1e6, library * 1e6, c.is_remembered ? ", measured before" : "",
+                    is_kernel ? "kernel" : "library");
   }
 
-  const ChoosingTools& choosing_;
-  const TuningTools& tools_;
-  const TritonDevice device_;
-  std::unique_ptr<KernelTimer> timer_;
+  const ChoosingTools& tools_;
+  KernelTimes& kernels_;
+  MeasuringTime time_;
+  std::vector<Case> cases_;
   std::map<std::string, std::optional<double>> library_;  // seconds by call
+  bool is_disturbed_ = false;  // some candidate could not be timed for that
   ChosenKernels chosen_;
 };
 
 }  // namespace
 
-Result<ChosenKernels> choose_kernels(const ChoosingTools& choosing, const TuningTools& tools,
-                                     const TritonDevice& device) {
-  return Chooser(choosing, tools, device).run();
-}
+Result<ChosenKernels> choose_kernels(const ChoosingTools& tools) { return Chooser(tools).run(); }
 
 }  // namespace litz

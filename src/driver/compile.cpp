@@ -2,9 +2,7 @@
 #include "driver/cached_graphs.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -16,7 +14,10 @@
 #include "codegen/cuda/cuda_artifact.h"
 #include "codegen/simt/table_dialect.h"
 #include "codegen/triton/triton_artifact.h"
+#include "driver/build_library.h"
+#include "driver/candidate_plans.h"
 #include "driver/check_options.h"
+#include "driver/choose_cpp_kernels.h"
 #include "driver/choose_kernels.h"
 #include "driver/environment.h"
 #include "driver/report.h"
@@ -27,6 +28,7 @@
 #include "driver/stuck_compilers.h"
 #include "driver/timings.h"
 #include "driver/trace.h"
+#include "driver/triton_kernel_times.h"
 #include "driver/tunable_cuda.h"
 #include "driver/tunable_triton.h"
 #include "graph/print_graph.h"
@@ -50,7 +52,6 @@ namespace {
 
 // Raised whenever equal inputs may give other code than before.
 constexpr int64_t kFormatVersion = 1;
-constexpr const char* kLibrary = "graph.so";
 constexpr const char* kReport = "report.json";
 constexpr const char* kDeviceSource = "kernels.cu";
 constexpr const char* kTritonSource = "kernels.py";
@@ -160,18 +161,23 @@ class Compilation {
       return interpret(lower(KernelDialect::kInterpreter), compiler.reason());
     }
     ArtifactCache cache = open_cache();
-    const CacheKey key =
-        timings_.measure("key", [&] { return make_key(target, compiler->identity(), "cpp", ""); });
+    const CacheKey key = timings_.measure("key", [&] {
+      return make_key(target, compiler->identity(), "cpp",
+                      options_.autotune ? machine_text(paths_, target) : "");
+    });
     if (find_in_cache(cache, key)) return std::move(result_);
     if (stuck_compilers().contains(compiler->path(), options_.compile_time_limit)) {
       return interpret(lower(KernelDialect::kInterpreter),
                        compiler->path() + " did not come back before in this process");
     }
 
+    if (options_.autotune)
+      timings_.measure("choose kernels", [&] { choose_on_cpu(*compiler, target, cache); });
     const Program program = lower();
     const Plan plan = schedule(program, KernelDialect::kCpp);
     const CppSources sources = print_sources(plan, target);
-    const std::string report = report_plan(plan, sources, fallbacks_);
+    const std::string report =
+        with_candidates(report_plan(plan, sources, fallbacks_), chosen_kernels_.measured);
     const BuildResult built = build(*compiler, target, cache, key, sources, report);
     if (!built.ok()) {
       // The library multiplies matrices for the interpreter.
@@ -363,26 +369,30 @@ class Compilation {
   // wrong leaves them as they are.
   void choose() {
     const Result<std::shared_ptr<const CudaDriver>> driver = CudaDriver::open();
-    if (!driver || !paths_.time_library_call || !gpu_.loads_tiles ||
-        (options_.matrix_products != "auto" && options_.attention != "auto"))
-      return;
-    // Without traces: what counts is traced when it is planned once more.
-    Trace none("");
-    Timings unread;
-    const Graph graph = run_passes(graph_, options_, none, unread);
-    const auto plan = [&](const KernelChoices& choices) {
-      LoweringOptions lowering = lowering_options(options_, KernelDialect::kTriton, gpu_);
-      lowering.kernel_choices = choices;
-      LoweringResult lowered = lower_graph(graph, lowering);
-      return PlannedCandidates{
-          schedule_program(std::make_shared<const Program>(std::move(lowered.program)),
-                           schedule_options(options_, KernelDialect::kTriton, gpu_)),
-          std::move(lowered.candidates)};
-    };
-    Result<ChosenKernels> chosen = choose_kernels(
-        {plan, [this](const std::string& call) { return paths_.time_library_call(call); },
-         compile_triton()},
-        tuning_tools(*driver, options_.autotune_seconds), triton_device());
+    if (!driver || !paths_.time_library_call || !gpu_.loads_tiles || !may_choose()) return;
+    TritonKernelTimes times(tuning_tools(*driver, options_.autotune_seconds), triton_device(),
+                            compile_triton());
+    take(choose_kernels(
+        {.plan = candidate_planner(graph_, options_, KernelDialect::kTriton, gpu_),
+         .time_library = [this](const std::string& call) { return paths_.time_library_call(call); },
+         .kernels = &times,
+         .seconds = options_.autotune_seconds,
+         .recall = {},
+         .remember = {}}));
+  }
+
+  // The same on a CPU, with convolutions.
+  void choose_on_cpu(const HostCompiler& compiler, const CpuTarget& target,
+                     const ArtifactCache& cache) {
+    if (!paths_.time_library_call || paths_.torch == nullptr || !may_choose()) return;
+    take(choose_cpp_kernels(graph_, options_, paths_, compiler, target, cache));
+  }
+
+  bool may_choose() const {
+    return options_.matrix_products == "auto" || options_.attention == "auto";
+  }
+
+  void take(Result<ChosenKernels> chosen) {
     if (trace_.enabled()) trace_.write("candidates.txt", chosen ? chosen->log : chosen.reason());
     if (chosen) chosen_kernels_ = std::move(*chosen);
     is_untuned_ = !chosen || !chosen->is_finished;
@@ -489,7 +499,7 @@ class Compilation {
   // ---- stages, in order ----
 
   Program lower(KernelDialect dialect = KernelDialect::kCpp) {
-    const Graph graph = run_passes(graph_, options_, trace_, timings_);
+    const Graph graph = run_passes(graph_, options_, trace_, timings_, chosen_kernels_.choices);
     find_laid_out_outputs(graph);
     LoweringOptions lowering = lowering_options(options_, dialect, gpu_);
     lowering.kernel_choices = chosen_kernels_.choices;
@@ -552,40 +562,11 @@ class Compilation {
     job.jobs = translation_units(options_);
     job.time_limit_seconds = options_.compile_time_limit;
     for (const CppSource& unit : sources.units) job.units.push_back({unit.name, unit.text});
-    BuildResult built;
-    built.status = BuildStatus::kFileError;
-    for (const std::string& folder : {cache.work_folder(), temporary_folder()}) {
-      if (folder.empty() || !is_for_want_of_room(built)) continue;
-      built = timings_.measure("build", [&] { return build_in(folder, compiler, job); });
-    }
+    const BuildResult built = timings_.measure("build", [&] {
+      return build_library({cache.work_folder(), temporary_folder()}, compiler, job);
+    });
     if (trace_.enabled()) trace_.write("build.log", built.log);
     if (built.ok()) publish(cache, key, job, sources, with_layouts(report, laid_out_outputs_));
-    return built;
-  }
-
-  // Another folder may help.
-  static bool is_for_want_of_room(const BuildResult& built) {
-    return !built.ok() && (built.status == BuildStatus::kFileError ||
-                           built.log.find(std::strerror(ENOSPC)) != std::string::npos);
-  }
-
-  // Sets the job's folders.
-  static BuildResult build_in(const std::string& parent, const HostCompiler& compiler,
-                              SharedLibraryJob& job) {
-    BuildResult built;
-    std::error_code error;
-    std::filesystem::create_directories(parent, error);
-    std::string folder = parent + "/litz-XXXXXX";
-    if (mkdtemp(folder.data()) == nullptr) {
-      built.status = BuildStatus::kFileError;
-      built.log = "cannot write to " + parent + ": " + std::strerror(errno) +
-                  "; TMPDIR can name another folder";
-      return built;
-    }
-    job.work_folder = parent;
-    job.output_path = folder + "/" + kLibrary;
-    built = compiler.build(job);
-    if (!built.ok()) std::filesystem::remove_all(folder, error);
     return built;
   }
 
@@ -594,7 +575,7 @@ class Compilation {
     const std::string folder = std::filesystem::path(job.output_path).parent_path();
     if (options_.cache && cache.mode() != CacheMode::kOff && !is_untuned_) {
       std::vector<CacheInput> files;
-      files.push_back(CacheInput::from_file(kLibrary, job.output_path));
+      files.push_back(CacheInput::from_file(kLibraryName, job.output_path));
       files.push_back(CacheInput::from_bytes(kReport, with_nodes(report, graph_)));
       for (const CppSource& unit : sources.units)
         files.push_back(CacheInput::from_bytes(unit.name, unit.text));
@@ -605,7 +586,7 @@ class Compilation {
       if (entry) {
         std::error_code ignored;
         std::filesystem::remove_all(folder, ignored);
-        finish(entry->path_of(kLibrary), report, entry->folder, false);
+        finish(entry->path_of(kLibraryName), report, entry->folder, false);
         return;
       }
       result_.warnings.push_back("a compiled graph could not be kept in the cache; " +
@@ -658,13 +639,14 @@ class Compilation {
     if (!options_.cache || trace_.enabled()) return false;
     const LookupResult found = timings_.measure("lookup", [&] { return cache.lookup(key); });
     if (!found.warning.empty()) result_.warnings.push_back(found.warning);
-    if (!found.entry || !found.entry->contains(kLibrary) || !found.entry->contains(kReport))
+    if (!found.entry || !found.entry->contains(kLibraryName) || !found.entry->contains(kReport))
       return false;
     std::ifstream file(found.entry->path_of(kReport), std::ios::binary);
     const std::string report{std::istreambuf_iterator<char>(file),
                              std::istreambuf_iterator<char>()};
     if (report.empty()) return false;
-    finish(found.entry->path_of(kLibrary), for_nodes_of(report, graph_), found.entry->folder, true);
+    finish(found.entry->path_of(kLibraryName), for_nodes_of(report, graph_), found.entry->folder,
+           true);
     return true;
   }
 
@@ -712,7 +694,7 @@ class Compilation {
     probe.optimization_level = 0;
     probe.time_limit_seconds = std::min(options_.compile_time_limit, kProbeSeconds);
     return timings_.measure("probe", [&] {
-      const BuildResult built = build_in(temporary_folder(), compiler, probe);
+      const BuildResult built = build_library({temporary_folder()}, compiler, probe);
       std::error_code ignored;
       if (built.ok()) {
         std::filesystem::remove_all(std::filesystem::path(probe.output_path).parent_path(),

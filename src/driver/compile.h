@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "ir/program.h"
 #include "runtime/backend_plugin.h"
+#include "runtime/torch_host.h"
 #include "support/error.h"
 #include "toolchain/triton.h"
 
@@ -27,6 +28,10 @@ struct HostPaths {
   // Seconds that a call of the library takes on the device (library_call.h); empty where nobody can
   // say. Only the caller copies it.
   std::function<Result<double>(const std::string&)> time_library_call;
+  // The torch of this process, on whose threads kernels for a CPU are timed, and its version. NULL
+  // where there is none.
+  std::shared_ptr<TorchEnvironment> torch;
+  std::string torch_version;
 };
 
 struct Compiled {

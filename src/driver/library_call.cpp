@@ -18,10 +18,23 @@ std::optional<Json> numbers(const std::vector<Index>& values) {
   return list;
 }
 
+std::optional<Json> describe(const ExternArgument& argument);
+
+std::optional<Json> describe_all(const std::vector<ExternArgument>& arguments) {
+  Json list = Json::array();
+  for (const ExternArgument& argument : arguments) {
+    std::optional<Json> described = describe(argument);
+    if (!described) return std::nullopt;
+    list.push_back(std::move(*described));
+  }
+  return list;
+}
+
 std::optional<Json> describe(const ExternArgument& argument) {
   if (std::holds_alternative<std::monostate>(argument.v)) return Json(nullptr);
   if (const auto* number = std::get_if<double>(&argument.v)) return Json(*number);
   if (const auto* truth = std::get_if<bool>(&argument.v)) return Json(*truth);
+  if (const auto* list = std::get_if<ExternList>(&argument.v)) return describe_all(*list);
   if (const auto* index = std::get_if<Index>(&argument.v))
     return index->is_constant() ? std::optional<Json>(index->constant()) : std::nullopt;
   const auto* view = std::get_if<BufferView>(&argument.v);
@@ -36,13 +49,11 @@ std::optional<Json> describe(const ExternArgument& argument) {
 }  // namespace
 
 std::optional<std::string> describe_library_call(const ExternKernel& call) {
-  Json arguments = Json::array();
-  for (const ExternArgument& argument : call.arguments) {
-    std::optional<Json> described = describe(argument);
-    if (!described) return std::nullopt;
-    arguments.push_back(std::move(*described));
-  }
-  return Json{{"op", call.name}, {"overload", call.overload}, {"arguments", arguments}}.dump();
+  // Of other libraries tensors may be more than their elements.
+  if (!call.name.starts_with("aten::")) return std::nullopt;
+  const std::optional<Json> arguments = describe_all(call.arguments);
+  if (!arguments) return std::nullopt;
+  return Json{{"op", call.name}, {"overload", call.overload}, {"arguments", *arguments}}.dump();
 }
 
 }  // namespace litz

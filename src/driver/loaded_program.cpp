@@ -1,23 +1,6 @@
 #include "driver/loaded_program.h"
 
-#include <algorithm>
-
 namespace litz {
-
-std::optional<int64_t> known_bytes(const Plan& plan, BufferId id) {
-  const Program& program = *plan.program;
-  const Index elements = storage_elements(program, program.buffer(id));
-  if (!elements.is_constant()) return std::nullopt;
-  return elements.constant() * static_cast<int64_t>(size_of(program.buffer(id).dtype));
-}
-
-bool depends_on_values(const Kernel& kernel, bool checks) {
-  return std::any_of(kernel.stores.begin(), kernel.stores.end(), [&](const KernelStore& s) {
-    const bool reads =
-        std::find(kernel.reads.begin(), kernel.reads.end(), s.buffer) != kernel.reads.end();
-    return !s.runtime_indices.empty() || s.mode != StoreMode::kStore || (checks && reads);
-  });
-}
 
 std::string LoadedProgram::load(const std::shared_ptr<const CudaDriver>& driver, int32_t device) {
   std::vector<int32_t> image_numbers;  // -1: it is empty

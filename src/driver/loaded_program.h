@@ -1,4 +1,4 @@
-// Compiled kernels on a device, to be timed (tune_kernels.h, choose_kernels.h).
+// Compiled kernels on a device, to be timed (tune_kernels.h, triton_kernel_times.h).
 #pragma once
 
 #include <memory>
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/timed_kernels.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/device_modules.h"
 #include "runtime/kernel_timer.h"
@@ -33,13 +34,6 @@ struct DeviceProgram {
   };
   std::vector<Kernel> kernels;
 };
-
-// Bytes from the first element of a buffer on; nothing where they are known only at run time.
-std::optional<int64_t> known_bytes(const Plan& plan, BufferId id);
-
-// What would not be the same on zeros: stores to positions known only at run time, which all of
-// them would be one, and checks of what the kernel itself has written before.
-bool depends_on_values(const Kernel& kernel, bool checks);
 
 class LoadedProgram {
  public:

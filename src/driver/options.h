@@ -75,17 +75,20 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "what kernels for a GPU are written in: triton, cuda, or auto, which is triton where it can " \
     "be imported")                                                                                \
   X(autotune, bool, false, true, "LITZ_AUTOTUNE", kAny,                                           \
-    "measure kernels for a GPU with several tiles or blocks on the device, and take the fastest") \
+    "measure matrix products, convolutions and attention as kernels and in the library, and "     \
+    "kernels for a GPU with several tiles or blocks on the device; take the fastest")             \
   X(autotune_seconds, double, 30.0, false, "LITZ_AUTOTUNE_SECONDS", between(0, 1e6),              \
-    "seconds that measuring the kernels of a graph may take, without compiling them")             \
+    "seconds that measuring the kernels of a graph may take, without compiling them; on a CPU "   \
+    "what was measured is kept in the cache for other graphs")                                    \
   X(matrix_products, std::string, "auto", true, "LITZ_MATRIX_PRODUCTS", kAny,                     \
     "let kernels compute matrix products and convolutions, with what reads them: off, on, or "    \
-    "auto, which is where that pays: on a CPU with AVX2 (float16: without AMX), on a GPU by "     \
-    "a model, with autotune by measuring; on a GPU Triton kernels products of half floats")       \
+    "auto, which is where that pays: with autotune by measuring, else on a CPU with AVX2 "        \
+    "(float16: without AMX), on a GPU by a model; on a GPU Triton kernels products of half "      \
+    "floats")                                                                                     \
   X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                 \
-    "let kernels compute attention: off, on, or auto, which is where that pays: on a CPU with "   \
-    "AVX2 (half floats: without AMX), on a GPU (Triton, half floats) where the library has no "   \
-    "fast kernel for its mask, with autotune by measuring")                                       \
+    "let kernels compute attention: off, on, or auto, which is where that pays: with autotune "   \
+    "by measuring, else on a CPU with AVX2 (half floats: without AMX), on a GPU (Triton, half "   \
+    "floats) where the library has no fast kernel for its mask")                                  \
   X(random, std::string, "fused", true, "LITZ_RANDOM", kAny,                                      \
     "where random numbers come from: fused, kernels compute them from seeds that PyTorch's "      \
     "generator draws; or eager, the library draws the numbers that eager PyTorch would")          \

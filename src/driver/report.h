@@ -23,8 +23,8 @@ std::string report_plan(const Plan& plan, const CppSources& sources,
 std::string with_dialect(const std::string& report, const std::string& dialect,
                          const std::string& reason);
 
-// The report of a graph with the products and attention that were measured: what each is, how many
-// are alike, whether they are kernels, and what both ways took.
+// The report of a graph with the products, convolutions and attention that were measured: what each
+// is, how many are alike, whether they are kernels, and what both ways took.
 std::string with_candidates(const std::string& report,
                             const std::vector<MeasuredCandidate>& measured);
 

@@ -9,11 +9,13 @@
 
 namespace litz {
 
-Graph run_passes(const Graph& given, const Options& options, Trace& trace, Timings& timings) {
+Graph run_passes(const Graph& given, const Options& options, Trace& trace, Timings& timings,
+                 const std::map<std::string, bool>& kernel_choices) {
   Graph graph = given;
   if (trace.enabled()) trace.write("graph.litz", to_string(graph));
   if (options.verify) verify_graph(graph);
-  const PassOptions passes = pass_options(options);
+  PassOptions passes = pass_options(options);
+  passes.kernel_choices = kernel_choices;
   const std::vector<std::string> disabled = split_list(options.disable_passes);
   for (const GraphPass& pass : graph_passes()) {
     if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;

@@ -2,6 +2,9 @@
 // options leave out.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "driver/options.h"
 #include "driver/timings.h"
 #include "driver/trace.h"
@@ -9,6 +12,8 @@
 
 namespace litz {
 
-Graph run_passes(const Graph& graph, const Options& options, Trace& trace, Timings& timings);
+// `kernel_choices`: as PassOptions has them.
+Graph run_passes(const Graph& graph, const Options& options, Trace& trace, Timings& timings,
+                 const std::map<std::string, bool>& kernel_choices = {});
 
 }  // namespace litz

@@ -46,9 +46,10 @@ AttentionKernels attention_kernels(const Options& options) {
 AttentionKernels cpu_attention_kernels(const Options& options, bool of_halves) {
   const AttentionKernels attention = attention_kernels(options);
   const CpuTarget target = cpu_target(options);
-  if (attention == AttentionKernels::kAuto &&
-      (target.vector_bytes <= 16 || (of_halves && target.amx)))
-    return AttentionKernels::kOff;
+  if (attention != AttentionKernels::kAuto) return attention;
+  if (target.vector_bytes <= 16) return AttentionKernels::kOff;
+  if (of_halves && target.amx)
+    return options.autotune ? AttentionKernels::kChosen : AttentionKernels::kOff;
   return attention;
 }
 
@@ -72,11 +73,22 @@ PassOptions pass_options(const Options& options) {
     passes.panel_columns = 2 * target.vector_bytes / 4;
     passes.multiplies_pairs = target.avx512_bf16;
   }
-  if (products == ProductKernels::kOn) passes.convolution_products = ConvolutionProducts::kOn;
-  if (products == ProductKernels::kAuto) passes.convolution_products = ConvolutionProducts::kAuto;
+  switch (products) {
+    case ProductKernels::kOff:
+      break;
+    case ProductKernels::kAuto:
+      passes.convolution_products = ConvolutionProducts::kAuto;
+      break;
+    case ProductKernels::kOn:
+      passes.convolution_products = ConvolutionProducts::kOn;
+      break;
+  }
   if (!is_for_backend) {
-    passes.attention_kernels = cpu_attention_kernels(options, false) != AttentionKernels::kOff;
-    passes.half_attention_kernels = cpu_attention_kernels(options, true) != AttentionKernels::kOff;
+    const auto are_kernels = [](AttentionKernels attention) {
+      return attention == AttentionKernels::kAuto || attention == AttentionKernels::kOn;
+    };
+    passes.attention_kernels = are_kernels(cpu_attention_kernels(options, false));
+    passes.half_attention_kernels = are_kernels(cpu_attention_kernels(options, true));
   }
   read_fallbacks(options, passes);
   const std::string& layouts = options.layout_optimization;

@@ -3,8 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "graph/graph.h"
 
 namespace litz {
+
+// What tells convolutions apart that take different time: sizes, the layout of the image, strides
+// and the like. Of static sizes, whatever the layout of the weight.
+std::string convolution_key(const Graph& graph, const Node& convolution);
 
 struct ConvolutionSizes {
   bool is_depthwise = false;

@@ -114,7 +114,8 @@ bool LoweringContext::lower_attention(NodeId id) {
                                    : is_half(meta.dtype) ? options_.cpu_half_attention
                                                          : options_.cpu_attention;
   if (kernels == AttentionKernels::kOff) return false;
-  const bool by_model = op->is_slow || (has_bias && op->is_slow_with_bias);
+  const bool by_model = kernels == AttentionKernels::kAuto &&
+                        (on_cpu || op->is_slow || (has_bias && op->is_slow_with_bias));
   if (!on_cpu && !meta.device.starts_with("cuda")) return false;
   if (!is_half(meta.dtype) && !(on_cpu && meta.dtype == DType::kFloat32)) return false;
   const auto is_used = [&](uint32_t output) {
@@ -131,7 +132,7 @@ bool LoweringContext::lower_attention(NodeId id) {
   return add_attention(call, {.bias = op->bias,
                               .aligns_ends = op->aligns_ends,
                               .has_logarithms = has_logarithms,
-                              .is_measured = kernels == AttentionKernels::kAuto && !on_cpu,
+                              .is_measured = kernels != AttentionKernels::kOn,
                               .by_model = by_model});
 }
 

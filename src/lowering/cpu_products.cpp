@@ -62,9 +62,12 @@ std::optional<Extents> extents_of(const TensorValue& left, const TensorValue& ri
   return extents;
 }
 
+bool is_worth_a_kernel(const Extents& extents) {
+  return extents.batches * extents.rows * extents.columns * extents.factors >= kFewestMultiplyAdds;
+}
+
 bool pays(const Extents& extents) {
-  return extents.columns >= 16 && extents.factors >= 16 &&
-         extents.batches * extents.rows * extents.columns * extents.factors >= kFewestMultiplyAdds;
+  return extents.columns >= 16 && extents.factors >= 16 && is_worth_a_kernel(extents);
 }
 
 // A list that has one entry for both dimensions, or one for each.
@@ -186,8 +189,13 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
   convolution.outputs = weight.sizes[0].constant();
   convolution.factors =
       weight.sizes[1].constant() * weight.sizes[2].constant() * weight.sizes[3].constant();
-  if (!is_convolution_kernel(convolution, options_.matrix_products == ProductKernels::kOn))
-    return false;
+  const auto chosen = options_.kernel_choices.empty()
+                          ? options_.kernel_choices.end()
+                          : options_.kernel_choices.find(convolution_key(graph_, node));
+  const bool is_kernel = chosen == options_.kernel_choices.end() || chosen->second;
+  const bool forced =
+      options_.matrix_products == ProductKernels::kOn || chosen != options_.kernel_choices.end();
+  if (!is_kernel || !is_convolution_kernel(convolution, forced)) return false;
   std::optional<TensorValue> sum;
   if (convolution.is_depthwise && has_loops({result.sizes[1], result.sizes[2], result.sizes[3],
                                              weight.sizes[2], weight.sizes[3]})) {
@@ -241,11 +249,8 @@ bool LoweringContext::compute_product_on_cpu(NodeId id) {
   if (options_.matrix_products == ProductKernels::kOff) return false;
   OpCall call(*this, id);
   const DType dtype = call.result().dtype;
-  const bool forced = options_.matrix_products == ProductKernels::kOn;
-  const bool is_possible = dtype == DType::kFloat32 ||
-                           (dtype == DType::kFloat16 && (options_.float16_products || forced)) ||
-                           (dtype == DType::kBFloat16 && (options_.bfloat16_products || forced));
-  if (!is_possible || call.node().schema->name == "aten::mv") return false;
+  if ((dtype != DType::kFloat32 && !is_half(dtype)) || call.node().schema->name == "aten::mv")
+    return false;
   const auto [left, right] = factors_of(call);
   if (left.dtype != dtype || right.dtype != dtype) return false;
   const std::optional<Extents> extents = extents_of(left, right);
@@ -253,7 +258,14 @@ bool LoweringContext::compute_product_on_cpu(NodeId id) {
       extents->factors < 2 || extents->factors > kMostFactors || !has_neighbours(program_, left) ||
       !has_neighbours(program_, right) || !is_linear(program_, left) || !is_linear(program_, right))
     return false;
-  if (!forced && !pays(*extents)) return false;
+  if (options_.matrix_products != ProductKernels::kOn) {
+    if (!is_worth_a_kernel(*extents)) return false;
+    const bool by_model = options_.matrix_products == ProductKernels::kAuto && pays(*extents) &&
+                          (dtype != DType::kFloat16 || options_.float16_products) &&
+                          (dtype != DType::kBFloat16 || options_.bfloat16_products);
+    candidates_.push_back(describe_product(id, left, right));
+    if (!choose(candidates_.back(), by_model)) return false;
+  }
   set_product(call, left, right, true);
   return true;
 }

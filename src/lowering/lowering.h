@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/kernel_candidate.h"
 #include "graph/library_fallbacks.h"
 #include "ir/program.h"
 #include "lowering/tensor_value.h"
@@ -33,14 +34,6 @@ struct LoweringNote {
   std::string reason;
 };
 
-// A matrix product or attention that may be a kernel of the dialect's own.
-struct KernelCandidate {
-  std::string key;  // what it is and what reads it: those of one key are alike
-  std::string node;
-  double operations = 0;
-  bool is_kernel = false;  // else the library's call
-};
-
 struct LoweringResult {
   Program program;
   std::vector<LoweringNote>
@@ -51,8 +44,9 @@ struct LoweringResult {
 // Which attention is a kernel of the dialect's own, where it has them.
 enum class AttentionKernels : uint8_t {
   kOff,
-  kAuto,  // what the library has slow kernels for, or wants a mask in memory for
-  kOn,    // all that can be
+  kChosen,  // none but what LoweringOptions::kernel_choices names
+  kAuto,    // what the library has slow kernels for, or wants a mask in memory for
+  kOn,      // all that can be
 };
 
 // Which matrix products are kernels of the dialect's own, where it has them

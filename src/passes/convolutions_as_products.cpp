@@ -81,16 +81,14 @@ class Multiplier {
         options_(options),
         aliases_(graph),
         frozen_(graph, aliases_),
-        forced_(options.convolution_products == ConvolutionProducts::kOn),
         shares_(!has_mutations(graph)),
         rewriter_(graph) {}
 
   Graph run() {
     for (uint32_t i = 0; i < graph_.num_nodes(); ++i) {
       const NodeId id(i);
-      const std::optional<Convolution> convolution =
-          options_.is_library_call(graph_.node(id)) ? std::nullopt : find(id);
-      if (!convolution || !(forced_ || pays(*convolution))) {
+      const std::optional<Convolution> convolution = find_wanted(id);
+      if (!convolution) {
         rewriter_.copy(id);
         continue;
       }
@@ -99,6 +97,16 @@ class Multiplier {
                                                             : multiply_images(*convolution));
     }
     return rewriter_.finish();
+  }
+
+  std::optional<Convolution> find_wanted(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (options_.is_library_call(node)) return std::nullopt;
+    std::optional<Convolution> found = find(id);
+    if (!found || options_.convolution_products == ConvolutionProducts::kOn) return found;
+    const bool is_kernel = options_.convolution_products == ConvolutionProducts::kAuto &&
+                           pays(*found) && options_.choice(graph_, node).value_or(true);
+    return is_kernel ? found : std::nullopt;
   }
 
  private:
@@ -377,7 +385,6 @@ class Multiplier {
   const PassOptions& options_;
   const AliasAnalysis aliases_;
   const FrozenValues frozen_;
-  const bool forced_;
   const bool shares_;  // what is made of a weight serves for all that it is used for
   std::map<std::pair<Value, bool>, Value> factors_;  // of weights, with the channels behind or not
   GraphRewriter rewriter_;
@@ -389,6 +396,11 @@ class Multiplier {
 Graph convolutions_as_products(const Graph& graph, const PassOptions& options) {
   if (options.convolution_products == ConvolutionProducts::kOff) return graph;
   return Multiplier(graph, options).run();
+}
+
+bool is_convolution_product(const Graph& graph, NodeId id, const PassOptions& options) {
+  return options.convolution_products != ConvolutionProducts::kOff &&
+         Multiplier(graph, options).find_wanted(id).has_value();
 }
 
 }  // namespace litz

@@ -17,4 +17,7 @@ namespace litz {
 // side, and pixels that are apart, are copied into a matrix first.
 Graph convolutions_as_products(const Graph& graph, const PassOptions& options);
 
+// Whether the pass writes the call as a product.
+bool is_convolution_product(const Graph& graph, NodeId id, const PassOptions& options);
+
 }  // namespace litz

@@ -2,7 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
 
+#include "graph/convolution_kernels.h"
+#include "graph/graph.h"
 #include "graph/library_fallbacks.h"
 
 namespace litz {
@@ -22,6 +27,13 @@ struct PassOptions : LibraryFallbacks {
   // The library multiplies all matrices on a CPU; else kernels do.
   bool library_products = true;
   ConvolutionProducts convolution_products = ConvolutionProducts::kOff;
+  // By convolution_key: whether they are kernels, whatever the model says.
+  std::map<std::string, bool> kernel_choices;
+  std::optional<bool> choice(const Graph& graph, const Node& convolution) const {
+    if (kernel_choices.empty()) return std::nullopt;
+    const auto found = kernel_choices.find(convolution_key(graph, convolution));
+    return found == kernel_choices.end() ? std::nullopt : std::optional(found->second);
+  }
   // On a CPU attention of float32, and of half floats, is a kernel; else the library's call.
   bool attention_kernels = false;
   bool half_attention_kernels = false;

@@ -27,27 +27,13 @@ ConvolutionSizes sizes_of(const Graph& graph, const TensorMeta& input, const Ten
   return sizes;
 }
 
-bool is_wanted(const Graph& graph, const Node& node, bool forced) {
-  if (node.kind != NodeKind::kCall || node.schema->full_name() != "aten::convolution" ||
-      argument(node, "transposed") == Argument(true))
-    return false;
-  const TensorMeta& input = graph.tensor(argument(node, "input").get<Value>());
-  const TensorMeta& weight = graph.tensor(argument(node, "weight").get<Value>());
-  const TensorMeta& result = node.outputs[0].tensor;
-  if (!is_float_on_cpu(input) || !is_float_on_cpu(weight) || !is_float_on_cpu(result) ||
-      !is_channels_last(graph.context(), input) || is_row_major(graph.context(), input) ||
-      !is_channels_last(graph.context(), result) ||
-      !(is_row_major(graph.context(), weight) || is_channels_last(graph.context(), weight)))
-    return false;
-  const Index channels = input.sizes[1];
-  if (result.sizes[3].constant() < 2) return false;
-  // There are loops of rows, pixels and taps.
-  const ConvolutionSizes sizes = sizes_of(graph, input, weight);
-  if (sizes.is_depthwise && (result.sizes[2].constant() < 2 || weight.sizes[2].constant() < 2 ||
-                             weight.sizes[3].constant() < 2))
-    return false;
-  return (sizes.is_depthwise || weight.sizes[1] == channels) &&
-         is_convolution_kernel(sizes, forced);
+bool is_kernel(const Graph& graph, const Node& convolution, const ConvolutionSizes& sizes,
+               const PassOptions& options) {
+  const ConvolutionProducts wanted = options.convolution_products;
+  if (wanted == ConvolutionProducts::kOff) return false;
+  const bool by_model = is_convolution_kernel(sizes, wanted == ConvolutionProducts::kOn);
+  return options.choice(graph, convolution).value_or(by_model) &&
+         is_convolution_kernel(sizes, true);
 }
 
 TensorMeta permuted(const TensorMeta& tensor, const std::vector<size_t>& order) {
@@ -76,26 +62,53 @@ Value turn(GraphRewriter& rewriter, const Graph& graph, NodeId at, Value weight)
 
 }  // namespace
 
+bool can_turn_weight(const Graph& graph, const Node& node) {
+  if (node.kind != NodeKind::kCall || node.schema->full_name() != "aten::convolution" ||
+      argument(node, "transposed") == Argument(true))
+    return false;
+  const TensorMeta& input = graph.tensor(argument(node, "input").get<Value>());
+  const TensorMeta& weight = graph.tensor(argument(node, "weight").get<Value>());
+  const TensorMeta& result = node.outputs[0].tensor;
+  if (!is_float_on_cpu(input) || !is_float_on_cpu(weight) || !is_float_on_cpu(result) ||
+      !is_channels_last(graph.context(), input) || is_row_major(graph.context(), input) ||
+      !is_channels_last(graph.context(), result) ||
+      !(is_row_major(graph.context(), weight) || is_channels_last(graph.context(), weight)))
+    return false;
+  const Index channels = input.sizes[1];
+  if (result.sizes[3].constant() < 2) return false;
+  // There are loops of rows, pixels and taps.
+  const ConvolutionSizes sizes = sizes_of(graph, input, weight);
+  if (sizes.is_depthwise && (result.sizes[2].constant() < 2 || weight.sizes[2].constant() < 2 ||
+                             weight.sizes[3].constant() < 2))
+    return false;
+  return (sizes.is_depthwise || weight.sizes[1] == channels) && is_convolution_kernel(sizes, true);
+}
+
+bool turns_weight(const Graph& graph, const Node& node, const PassOptions& options) {
+  if (options.is_library_call(node) || !can_turn_weight(graph, node)) return false;
+  const TensorMeta& input = graph.tensor(argument(node, "input").get<Value>());
+  const TensorMeta& weight = graph.tensor(argument(node, "weight").get<Value>());
+  return is_kernel(graph, node, sizes_of(graph, input, weight), options);
+}
+
 bool has_turned_weight(const Graph& graph, const Node& convolution, const PassOptions& options) {
   if (options.convolution_products == ConvolutionProducts::kOff) return false;
   const TensorMeta& input = graph.tensor(argument(convolution, "input").get<Value>());
   const TensorMeta& weight = graph.tensor(argument(convolution, "weight").get<Value>());
   return is_float_on_cpu(input) && is_float_on_cpu(weight) && !weight.sizes[0].is_constant(1) &&
          weight.strides[0].is_constant(1) && is_channels_last(graph.context(), input) &&
-         is_convolution_kernel(sizes_of(graph, input, weight),
-                               options.convolution_products == ConvolutionProducts::kOn);
+         is_kernel(graph, convolution, sizes_of(graph, input, weight), options);
 }
 
 Graph turn_weights(const Graph& graph, const PassOptions& options) {
   if (options.convolution_products == ConvolutionProducts::kOff) return graph;
-  const bool forced = options.convolution_products == ConvolutionProducts::kOn;
   GraphRewriter rewriter(graph);
   const bool shares = !has_mutations(graph);
   std::map<Value, Value> turned_weights;
   for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
     const NodeId id(i);
     const Node& node = graph.node(id);
-    if (options.is_library_call(node) || !is_wanted(graph, node, forced)) {
+    if (!turns_weight(graph, node, options)) {
       rewriter.copy(id);
       continue;
     }

@@ -10,6 +10,10 @@ namespace litz {
 // than the library's convolution. Lowering makes kernels of those that have such weights.
 Graph turn_weights(const Graph& graph, const PassOptions& options);
 
+// Whether a kernel can compute the call with such a weight, and whether the pass gives it one.
+bool can_turn_weight(const Graph& graph, const Node& node);
+bool turns_weight(const Graph& graph, const Node& node, const PassOptions& options);
+
 // Whether the weight of a convolution is laid out so, and a kernel computes it.
 bool has_turned_weight(const Graph& graph, const Node& convolution, const PassOptions& options);
 

@@ -8,6 +8,8 @@
 #include <unistd.h>
 #endif
 
+#include <cstdio>
+
 namespace litz {
 namespace {
 
@@ -122,6 +124,24 @@ CpuTarget CpuTarget::detect() {
   CpuTarget target = decode_cpuid(words);
   target.amx = target.amx && may_use_tiles();
   return target;
+}
+
+std::string cpu_model() {
+  std::string name;
+#if defined(__x86_64__)
+  uint32_t words[4] = {};
+  for (uint32_t leaf : {0x80000002, 0x80000003, 0x80000004}) {
+    if (!__get_cpuid(leaf, &words[0], &words[1], &words[2], &words[3])) break;
+    name.append(reinterpret_cast<const char*>(words), sizeof(words));
+  }
+  name = name.c_str();  // up to the first zero
+  if (__get_cpuid(1, &words[0], &words[1], &words[2], &words[3])) {
+    char signature[16];
+    std::snprintf(signature, sizeof(signature), " %x", words[0]);
+    name += signature;
+  }
+#endif
+  return name;
 }
 
 Result<CpuTarget> CpuTarget::parse(std::string_view text) {

@@ -49,6 +49,9 @@ struct CpuTarget {
   friend bool operator==(const CpuTarget&, const CpuTarget&) = default;
 };
 
+// The name and the signature of this machine's processor, with its generation.
+std::string cpu_model();
+
 // The raw answers of CPUID and XGETBV that detection looks at.
 struct CpuidWords {
   uint32_t leaf1_ecx = 0;

@@ -2,6 +2,7 @@
 #include "driver/choose_kernels.h"
 
 #include "driver/stage_options.h"
+#include "driver/triton_kernel_times.h"
 #include "fake_cuda_test.h"
 #include "graph/parse_graph.h"
 #include "lowering/lowering.h"
@@ -49,6 +50,13 @@ class ChooseKernelsTest : public FakeCudaTest {
     tools_.seconds = 600;
   }
 
+  static Result<std::vector<TritonImage>> compile(const TritonProgram& program) {
+    std::vector<TritonImage> images;
+    for (const TritonProgram::Function& f : program.functions)
+      images.push_back({"image of " + f.name, 0, f.warps * 32, 2});
+    return images;
+  }
+
   // Where a call of the library takes so many microseconds.
   ChosenKernels choose(const std::string& graph, double microseconds) {
     const Graph parsed = parse_graph(graph);
@@ -67,19 +75,23 @@ class ChooseKernelsTest : public FakeCudaTest {
       if (microseconds < 0) return Unsupported{"the library has no such op"};
       return microseconds * 1e-6;
     };
-    choosing.compile = [](const TritonProgram& program) -> Result<std::vector<TritonImage>> {
-      std::vector<TritonImage> images;
-      for (const TritonProgram::Function& f : program.functions)
-        images.push_back({"image of " + f.name, 0, f.warps * 32, 2});
-      return images;
+    TritonKernelTimes times(tools_, TritonDevice{132}, compile);
+    choosing.kernels = &times;
+    choosing.seconds = tools_.seconds;
+    choosing.recall = [&](const std::string& key, const std::string& steps) {
+      const auto found = remembered_.find(key + steps);
+      return found == remembered_.end() ? std::nullopt : std::optional(found->second);
     };
-    Result<ChosenKernels> chosen = choose_kernels(choosing, tools_, TritonDevice{132});
+    choosing.remember = [&](const std::string& key, const std::string& steps,
+                            const BothWays& seconds) { remembered_[key + steps] = seconds; };
+    Result<ChosenKernels> chosen = choose_kernels(choosing);
     fault_ = chosen ? "" : chosen.reason();
     return chosen ? *chosen : ChosenKernels();
   }
 
   DeviceTarget device_;
   TuningTools tools_;
+  std::map<std::string, BothWays> remembered_;
   std::vector<std::string> calls_;
   std::string fault_;
 };
@@ -100,6 +112,7 @@ TEST_F(ChooseKernelsTest, WhatIsFasterIsTaken) {
                        R"({"dtype":"f16","sizes":[4096,256],"strides":[256,1]},)"
                        R"({"dtype":"f16","sizes":[256,1024],"strides":[1024,1]}]})");
 
+  remembered_.clear();
   const ChosenKernels fast_library = choose(kThreeProducts, 50);
   ASSERT_EQ(fast_library.choices.size(), 2u) << fast_library.log;
   for (const auto& [key, is_kernel] : fast_library.choices) EXPECT_FALSE(is_kernel) << key;
@@ -122,6 +135,7 @@ TEST_F(ChooseKernelsTest, WhatReadsAProductCounts) {
 
 TEST_F(ChooseKernelsTest, AttentionIsMeasuredToo) {
   for (const bool is_kernel : {false, true}) {
+    remembered_.clear();
     const ChosenKernels chosen = choose(kAttention, is_kernel ? 1000 : 1);
     EXPECT_EQ(fault_, "");
     ASSERT_EQ(chosen.measured.size(), 2u) << chosen.log;
@@ -142,14 +156,28 @@ TEST_F(ChooseKernelsTest, WhatCannotBeMeasuredStays) {
   EXPECT_NE(chosen.log.find("the library has no such op"), std::string::npos) << chosen.log;
   EXPECT_NE(chosen.log.find("cannot be measured"), std::string::npos) << chosen.log;
 
+  remembered_.clear();
   tools_.seconds = 0;
   const ChosenKernels stopped = choose(kThreeProducts, 1000);
   EXPECT_TRUE(stopped.choices.empty());
   EXPECT_FALSE(stopped.is_finished);
 
+  remembered_.clear();
   fail("cuMemAlloc", CudaDriver::kOutOfMemory);
   choose(kThreeProducts, 1000);
   EXPECT_NE(fault_.find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << fault_;
+}
+
+TEST_F(ChooseKernelsTest, WhatIsRememberedNeedsNoDevice) {
+  const ChosenKernels first = choose(kThreeProducts, 1000);
+  ASSERT_EQ(remembered_.size(), 2u) << first.log;
+  tools_.driver = nullptr;
+  const ChosenKernels second = choose(kThreeProducts, -1);
+  EXPECT_EQ(fault_, "");
+  EXPECT_TRUE(second.is_finished);
+  EXPECT_EQ(second.seconds, 0);
+  EXPECT_EQ(second.choices, first.choices);
+  EXPECT_NE(second.log.find("measured before"), std::string::npos) << second.log;
 }
 
 TEST_F(ChooseKernelsTest, GraphsWithoutCandidatesNeedNoDevice) {
