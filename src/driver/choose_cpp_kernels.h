@@ -11,8 +11,8 @@
 #include "driver/options.h"
 #include "graph/graph.h"
 #include "support/error.h"
+#include "support/target.h"
 #include "toolchain/host_compiler.h"
-#include "toolchain/target.h"
 
 namespace litz {
 

@@ -7,7 +7,7 @@
 #include "lowering/lowering.h"
 #include "passes/pass_options.h"
 #include "schedule/schedule.h"
-#include "toolchain/target.h"
+#include "support/target.h"
 
 namespace litz {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "support/error.h"
+#include "support/target.h"
 #include "toolchain/compiler_identity.h"
 #include "toolchain/process.h"
-#include "toolchain/target.h"
 
 namespace litz {
 

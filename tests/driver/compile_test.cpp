@@ -15,7 +15,7 @@
 #include "runtime/loaded_artifact.h"
 #include "schedule/schedule_steps.h"
 #include "support/error.h"
-#include "toolchain/target.h"
+#include "support/target.h"
 
 namespace litz {
 namespace {

@@ -39,6 +39,7 @@ TEST(LoadedArtifact, SaysWhatIsWrong) {
 
   EXPECT_TRUE(contains(message_of(LITZ_TEST_NO_ARTIFACT), "exports no symbol litz_artifact"));
   EXPECT_TRUE(contains(message_of(LITZ_TEST_OLD_ARTIFACT), "ABI version 0"));
+  EXPECT_TRUE(contains(message_of(LITZ_TEST_OTHER_TARGET), "it is compiled for avx9000, and"));
 }
 
 }  // namespace

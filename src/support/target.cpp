@@ -1,4 +1,4 @@
-#include "toolchain/target.h"
+#include "support/target.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

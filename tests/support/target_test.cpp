@@ -1,4 +1,4 @@
-#include "toolchain/target.h"
+#include "support/target.h"
 
 #include <gtest/gtest.h>
 
