@@ -47,16 +47,19 @@ def _argument(value: Any, device: str) -> Any:
         return [_argument(entry, device) for entry in value]
     if not isinstance(value, dict):
         return value
-    tensor = torch.empty_strided(value["sizes"], value["strides"], dtype=_DTYPES[value["dtype"]], device=device)
+    sizes, strides, dtype = value["sizes"], value["strides"], _DTYPES[value["dtype"]]
     if device != "cpu":
-        return tensor.zero_()
+        return torch.empty_strided(sizes, strides, dtype=dtype, device=device).zero_()
+    # Elements may share memory: all of it is filled.
+    reach = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    memory = torch.zeros(0 if 0 in sizes else reach, dtype=dtype)
     # Masks that leave everything in, indices that every dimension has.
-    if tensor.dtype == torch.bool:
-        return tensor.fill_(True)
-    if not tensor.is_floating_point():
-        return tensor.zero_()
-    # The user's random numbers stay as they are.
-    return tensor.uniform_(-1, 1, generator=torch.Generator().manual_seed(0))
+    if dtype == torch.bool:
+        memory.fill_(True)
+    elif dtype.is_floating_point:
+        # The user's random numbers stay as they are.
+        memory.uniform_(-1, 1, generator=torch.Generator().manual_seed(0))
+    return memory.as_strided(sizes, strides)
 
 
 def _time_on_cpu(op: Any, arguments: list[Any]) -> float:

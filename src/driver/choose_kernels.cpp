@@ -185,11 +185,11 @@ class Chooser {
       return {};
     }
     if (std::string fault = kernels_.open(); !fault.empty()) return fault;
-    if (time_.is_left()) kernels_.prepare(wanted, time_);
+    const bool is_prepared = time_.is_left() && kernels_.prepare(wanted, time_);
     for (Case& c : cases_) {
       if (c.is_known() && !c.seconds) measure(c);
     }
-    chosen_.is_finished = time_.is_left() && !is_disturbed_;
+    chosen_.is_finished = is_prepared && time_.is_left() && !is_disturbed_;
     return {};
   }
 

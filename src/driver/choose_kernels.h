@@ -86,12 +86,12 @@ class KernelTimes {
   virtual std::unique_ptr<PrintedKernels> print(const Plan& plan) = 0;
   // Comes before anything is timed: why nothing can be, or an empty string.
   virtual std::string open() = 0;
-  // Says what may be timed from here on, to be compiled together.
+  // Says what may be timed from here on, to be compiled together; false where that has failed.
   struct Wanted {
     const PrintedKernels* printed;
     KernelId kernel;
   };
-  virtual void prepare(const std::vector<Wanted>& wanted, MeasuringTime& time) = 0;
+  virtual bool prepare(const std::vector<Wanted>& wanted, MeasuringTime& time) = 0;
   // The sum over kernels of one plan.
   virtual std::optional<double> seconds(const PrintedKernels& printed,
                                         const std::vector<CountedKernel>& kernels,
@@ -132,7 +132,7 @@ struct ChosenKernels {
   KernelChoices choices;
   std::vector<MeasuredCandidate> measured;
   std::string log;
-  bool is_finished = false;  // there was time for all of it
+  bool is_finished = false;  // there was time for all of it, and nothing in the way
   double seconds = 0;        // that measuring took
 };
 

@@ -253,18 +253,19 @@ bool CppKernelTimes::is_disturbed() const {
   return fastest > kFewSecondsOfNothing;
 }
 
-void CppKernelTimes::prepare(const std::vector<Wanted>& wanted, MeasuringTime& time) {
+bool CppKernelTimes::prepare(const std::vector<Wanted>& wanted, MeasuringTime& time) {
   std::map<std::string, size_t> numbers;
   std::vector<SourceUnit> units = print_units(wanted, numbers);
-  if (units.empty()) return;
+  if (units.empty()) return true;
   if (const std::string fault = load(std::move(units)); !fault.empty()) {
     time.log += fault + "\n";
-    return;
+    return false;
   }
   for (const auto& [identity, number] : numbers) {
     void* function = dlsym(library_, ("run" + std::to_string(number)).c_str());
     if (function != nullptr) functions_[identity] = reinterpret_cast<RunKernel>(function);
   }
+  return true;
 }
 
 std::optional<double> CppKernelTimes::seconds(const PrintedKernels& printed,

@@ -34,7 +34,7 @@ class CppKernelTimes final : public KernelTimes {
 
   std::unique_ptr<PrintedKernels> print(const Plan& plan) override;
   std::string open() override { return {}; }
-  void prepare(const std::vector<Wanted>& wanted, MeasuringTime& time) override;
+  bool prepare(const std::vector<Wanted>& wanted, MeasuringTime& time) override;
   std::optional<double> seconds(const PrintedKernels& printed,
                                 const std::vector<CountedKernel>& kernels,
                                 MeasuringTime& time) override;

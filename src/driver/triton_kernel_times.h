@@ -21,7 +21,7 @@ class TritonKernelTimes final : public KernelTimes {
 
   std::unique_ptr<PrintedKernels> print(const Plan& plan) override;
   std::string open() override;
-  void prepare(const std::vector<Wanted>&, MeasuringTime&) override {}
+  bool prepare(const std::vector<Wanted>&, MeasuringTime&) override { return true; }
   std::optional<double> seconds(const PrintedKernels& printed,
                                 const std::vector<CountedKernel>& kernels,
                                 MeasuringTime& time) override;

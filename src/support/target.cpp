@@ -212,7 +212,6 @@ std::vector<std::string> CpuTarget::compiler_flags() const {
                                "-mprefer-vector-width=512"});
   }
   if (avx512_bf16) flags.push_back("-mavx512bf16");
-  if (amx) flags.insert(flags.end(), {"-mamx-tile", "-mamx-bf16"});
   if (vnni) flags.push_back(isa == Isa::kAvx512 ? "-mavx512vnni" : "-mavxvnni");
 #endif
   return flags;

@@ -84,7 +84,6 @@ std::string target_flags(const PreludeTarget& target) {
   if (target.f16c) flags += " -mf16c";
   if (target.avx512) flags += " -mavx512f -mavx512bw -mavx512dq -mavx512vl";
   if (target.bf16_pairs) flags += " -mavx512bf16";
-  if (target.bf16_tiles) flags += " -mamx-tile -mamx-bf16";
   return flags;
 }
 

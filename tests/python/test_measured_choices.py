@@ -230,3 +230,12 @@ def test_values_that_kernels_check_are_not_timed_with(library_seconds: Callable)
     index = torch.stack([torch.randperm(160) for _ in range(128)])
     result, _ = run(fn, x, w, index, cache=False)
     torch.testing.assert_close(result, fn(x, w, index), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i64", "bool"])
+@pytest.mark.parametrize(("sizes", "strides"), [([4, 3, 5], [0, 5, 1]), ([6, 4], [1, 1]), ([2, 0], [0, 1]), ([], [])], ids=str)
+def test_operands_may_share_memory(dtype: str, sizes: list[int], strides: list[int]) -> None:
+    """As those that are expanded do: the library is timed with them."""
+    operand = library_timer._argument({"sizes": sizes, "strides": strides, "dtype": dtype}, "cpu")
+    assert list(operand.shape) == sizes and list(operand.stride()) == strides
+    assert bool((operand.float().abs() <= 1).all())
