@@ -68,7 +68,8 @@ def test_is_as_close_as_eager(fn: Callable[..., Tensor], dtype: torch.dtype, att
             eager = fn(*args)
             exact = fn(*(x.double() for x in args))
         assert actual.stride() == eager.stride() and actual.dtype == eager.dtype
-        assert torch.equal(actual.isnan(), eager.isnan())
+        # Of bfloat16 on a CPU with AMX eager makes NaN of the row before one that is, too.
+        assert torch.equal(actual.isnan(), exact.isnan())
         bound = (eager.double() - exact).nan_to_num().abs().max()
         assert (actual.double() - exact).nan_to_num().abs().max() <= 2 * bound
 

@@ -445,12 +445,25 @@ std::string with_limit(std::string_view limit) {
   return text;
 }
 
-// The words of 32 in memory, aligned to 64 bytes, that the low five bits of the index choose.
+// The words of 32 in memory, aligned to 64 bytes, that the low five bits of the index choose: of a
+// whole register, of a part of one, and one word.
 constexpr std::string_view kLookUp = R"(
 LITZ_INLINE @V @N(const f32* table, @V index) {
   @V low = *(const @V*)table;
   __asm__("vpermt2ps %2, %1, %0" : "+v"(low) : "v"(index), "v"(*(const @V*)(table + 16)));
   return low;
+}
+)";
+constexpr std::string_view kLookUpLanes = R"(
+LITZ_INLINE @V @N(const f32* table, @V index) {
+  @V found = {};
+  for (int i = 0; i < @n; ++i) found[i] = @{look_up:lane}(table, index[i]);
+  return found;
+}
+)";
+constexpr std::string_view kLookUpOne = R"(
+LITZ_INLINE @V @N(const f32* table, @V index) {
+  return table[__builtin_bit_cast(@U, index) & 31];
 }
 )";
 // A polynomial of (8 |x| - n) for every whole n from 0 to 31, the one that is nearest to 8 |x|: the
@@ -528,10 +541,9 @@ LITZ_INLINE @V @N(@V x) {
 }  // namespace
 
 std::string float32_fragment(const PreludeTarget& target, std::string_view name, int lanes) {
-  if (target.avx512 && lanes == 16) {
-    if (name == "erf") return std::string(kErfByTable);
-    if (name == "look_up") return std::string(kLookUp);
-  }
+  if (target.avx512 && name == "erf") return std::string(kErfByTable);
+  if (name == "look_up")
+    return std::string(lanes == 16 ? kLookUp : lanes == 1 ? kLookUpOne : kLookUpLanes);
   if (std::string text = find(kFragments, name); !text.empty()) return text;
   if (name == "trig_reduce") return std::string(target.fma ? kReduceFma : kReduce);
   if (name == "any_large") return with_limit(target.fma ? "48000.0f" : "4000.0f");
