@@ -334,6 +334,7 @@ class Prelude {
   std::string require(std::string_view name, DType dtype, int lanes);
   std::string add_pairs();
   std::string load_joined_rows();
+  std::string load_part_of_joined_rows();
   std::string load_part_of_pairs();
   void print_packing_of_columns(const std::string& own, DType memory, int vectors, int elements);
   void add_missing(std::string what);

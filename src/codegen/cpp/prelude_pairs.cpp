@@ -30,6 +30,20 @@ std::string Prelude::load_joined_rows() {
                     vector + ", low | " + widen + "(" + load_row + "(p + stride)) << 16);\n}");
 }
 
+std::string Prelude::load_part_of_joined_rows() {
+  const int lanes = native_lanes(4);
+  const std::string own = "load_part_of_joined_rows";
+  const std::string vector = type(DType::kFloat32, lanes);
+  const std::string words = type(DType::kUInt32, lanes);
+  const std::string load_part = load_tail(DType::kUInt16, lanes);
+  const std::string widen = convert(DType::kUInt16, DType::kUInt32, lanes);
+  return define(own, vector + " " + own + "(const u16* p, i64 stride, i64 n, bool both) {\n  " +
+                         words + " bits = " + widen + "(" + load_part +
+                         "(p, n));\n  if (both) bits = bits | " + widen + "(" + load_part +
+                         "(p + stride, n)) << 16;\n  return __builtin_bit_cast(" + vector +
+                         ", bits);\n}");
+}
+
 std::string Prelude::load_part_of_pairs() {
   const int lanes = native_lanes(4);
   const std::string vector = type(DType::kFloat32, lanes);
@@ -44,10 +58,8 @@ std::string Prelude::join_rows() {
   const std::string own = "join_rows";
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
-  const std::string words = type(DType::kUInt32, lanes);
   const std::string load_both = load_joined_rows();
-  const std::string load_part = load_tail(DType::kUInt16, lanes);
-  const std::string widen = convert(DType::kUInt16, DType::kUInt32, lanes);
+  const std::string load_part = load_part_of_joined_rows();
   const std::string store_vector = store(DType::kFloat32, lanes);
   const std::string n = std::to_string(lanes);
   body_ += kFunction + own +
@@ -65,12 +77,9 @@ std::string Prelude::join_rows() {
            "__builtin_prefetch(p + 8 * stride, 0, 2);\n          "
            "__builtin_prefetch(p + 9 * stride, 0, 2);\n          joined = " +
            load_both +
-           "(p, stride);\n        } else if (left > 0) {\n          const i64 some = left < " + n +
-           " ? left : " + n + ";\n          " + words + " bits = " + widen + "(" + load_part +
-           "(p, some));\n          if (k + 1 < rows) bits = bits | " + widen + "(" + load_part +
-           "(p + stride, some)) << 16;\n          joined = __builtin_bit_cast(" + vector +
-           ", bits);\n        }\n        " + store_vector +
-           "(panel + i, joined);\n      }\n    }\n  }\n}\n";
+           "(p, stride);\n        } else if (left > 0) {\n          joined = " + load_part +
+           "(p, stride, left < " + n + " ? left : " + n + ", k + 1 < rows);\n        }\n        " +
+           store_vector + "(panel + i, joined);\n      }\n    }\n  }\n}\n";
   return own;
 }
 

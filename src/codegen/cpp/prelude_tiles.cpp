@@ -112,32 +112,28 @@ std::string Prelude::turn_pairs() {
   const std::string own = "turn_pairs";
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
-  const std::string words = type(DType::kUInt32, lanes);
   const std::string load_both = load_joined_rows();
-  const std::string load_part = load_tail(DType::kUInt16, lanes);
-  const std::string widen = convert(DType::kUInt16, DType::kUInt32, lanes);
+  const std::string load_part = load_part_of_joined_rows();
   const std::string store_vector = store(DType::kFloat32, lanes);
   const std::string store_part = store_tail(DType::kFloat32, lanes);
   const std::string turn = transpose(DType::kFloat32, lanes);
   const std::string n = number(lanes);
-  body_ +=
-      kFunction + own +
-      "(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width) {\n"
-      "  for (i64 k = 0; k < rows; k += 2 * " +
-      n + ") {\n    const i64 some = rows - k < 2 * " + n + " ? rows - k : 2 * " + n +
-      ";\n    for (i64 j = 0; j < columns; j += " + n +
-      ") {\n      const i64 left = columns - j < " + n + " ? columns - j : " + n +
-      ";\n      const u16* p = (const u16*)from + k * stride + j;\n      " + vector + " tile[" + n +
-      "] = {};\n      for (i64 i = 0; i < some; i += 2, p += 2 * stride) {\n" +
-      "        if (left == " + n + " && i + 1 < some) {\n          tile[i / 2] = " + load_both +
-      "(p, stride);\n        } else {\n          " + words + " bits = " + widen + "(" + load_part +
-      "(p, left));\n          if (i + 1 < some) bits = bits | " + widen + "(" + load_part +
-      "(p + stride, left)) << 16;\n          tile[i / 2] = " + "__builtin_bit_cast(" + vector +
-      ", bits);\n        }\n      }\n      " + turn +
-      "(tile);\n      f32* row = to + j * width + k / 2;\n" +
-      "      for (i64 i = 0; i < left; ++i, row += width) {\n        if (some == 2 * " + n + ") " +
-      store_vector + "(row, tile[i]);\n        else " + store_part +
-      "(row, tile[i], (some + 1) / 2);\n      }\n    }\n  }\n}\n";
+  body_ += kFunction + own +
+           "(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width) {\n"
+           "  for (i64 k = 0; k < rows; k += 2 * " +
+           n + ") {\n    const i64 some = rows - k < 2 * " + n + " ? rows - k : 2 * " + n +
+           ";\n    for (i64 j = 0; j < columns; j += " + n +
+           ") {\n      const i64 left = columns - j < " + n + " ? columns - j : " + n +
+           ";\n      const u16* p = (const u16*)from + k * stride + j;\n      " + vector +
+           " tile[" + n + "] = {};\n      for (i64 i = 0; i < some; i += 2, p += 2 * stride) {\n" +
+           "        if (left == " + n +
+           " && i + 1 < some) {\n          tile[i / 2] = " + load_both +
+           "(p, stride);\n        } else {\n          tile[i / 2] = " + load_part +
+           "(p, stride, left, i + 1 < some);\n        }\n      }\n      " + turn +
+           "(tile);\n      f32* row = to + j * width + k / 2;\n" +
+           "      for (i64 i = 0; i < left; ++i, row += width) {\n        if (some == 2 * " + n +
+           ") " + store_vector + "(row, tile[i]);\n        else " + store_part +
+           "(row, tile[i], (some + 1) / 2);\n      }\n    }\n  }\n}\n";
   return own;
 }
 
