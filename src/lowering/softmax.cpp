@@ -38,7 +38,8 @@ Expr centered(OpCall& call, const Rows& rows, std::span<const Index> p) {
   return load_as(call, rows.input, p, rows.dtype) - call.load_broadcast(rows.maximum, p);
 }
 
-// `finish` gives the result from the quotient at a position.
+// `finish` gives the result from the quotient at a position. As in eager, a row is multiplied by
+// the reciprocal of its sum, which is between 1 and the row's length.
 std::optional<Unsupported> lower_quotient(OpCall& call,
                                           Expr (*finish)(Expr quotient, Expr maximum)) {
   if (!is_floating(call.result().dtype)) return Unsupported{"the result is not floating-point"};
@@ -54,8 +55,8 @@ std::optional<Unsupported> lower_quotient(OpCall& call,
       call.reduce(ReductionKind::kSum, rows.input.sizes, rows.dims, true,
                   [&](std::span<const Index> p) { return call.load(powers, p); });
   set_pointwise(call, 0, [&](std::span<const Index> p) {
-    return finish(call.load(powers, p) / call.load_broadcast(sum, p),
-                  call.load_broadcast(rows.maximum, p));
+    const Expr reciprocal = apply<ExprOp::kReciprocal>(call.load_broadcast(sum, p));
+    return finish(call.load(powers, p) * reciprocal, call.load_broadcast(rows.maximum, p));
   });
   return std::nullopt;
 }
