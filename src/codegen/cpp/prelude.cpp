@@ -432,7 +432,12 @@ std::string Prelude::require_conversion(std::string_view name, DType from, DType
   const std::string source = type(from, lanes);
   const std::string result = type(to, lanes);
   std::string text;
-  if (is_half(to)) {
+  if (to == DType::kBFloat16 && target_.device == nullptr) {
+    const std::string round = require("round_bf16", DType::kFloat32, lanes);
+    const std::string single = require("to_f32", from, lanes);
+    text = "\nLITZ_INLINE " + result + " " + own + "(" + source + " x) { return " + round + "(" +
+           single + "(x)); }\n";
+  } else if (is_half(to)) {
     const std::string bits = require("bits_" + std::string(to_string(to)), DType::kFloat32, lanes);
     const std::string back = require("from_" + std::string(to_string(to)), DType::kUInt16, lanes);
     const std::string single = require("to_f32", from, lanes);

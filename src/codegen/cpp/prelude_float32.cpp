@@ -38,6 +38,14 @@ LITZ_INLINE @V @N(@V x) {
   return @{scale}(@{exp_reduced}(c, t - 12583166.0f), t);
 }
 )"},
+    // To the nearest bfloat16: the bits that it has, and zeros.
+    {"round_bf16", R"(
+LITZ_INLINE @V @N(@V x) {
+  const @U u = __builtin_bit_cast(@U, x);
+  const @U r = u + 0x7fff + ((u >> 16) & 1);
+  return __builtin_bit_cast(@V, (x != x ? u | 0x400000 : r) & 0xffff0000);
+}
+)"},
     // exp(x) / 2, which overflows only where sinh and cosh do.
     {"exp_half", R"(
 LITZ_INLINE @V @N(@V x) {
@@ -285,7 +293,7 @@ LITZ_INLINE @V @N(@V x) {
   p = @{fma}(p, z, @K(0.133314848f));
   p = @{fma}(p, z, @K(-0.333332837f));
   const @V c = @{lesser}(@K(9.1f), a);
-  const @V y = 1.0f - 2.0f / (@{exp_inner}(c + c) + 1.0f);
+  const @V y = 1.0f - @{near_quotient}(@K(2.0f), @{exp_inner}(c + c) + 1.0f);
   return @{flip_sign}(a < 0.625f ? @{fma}(a * z, p, a) : y, x);
 }
 )"},
@@ -311,7 +319,7 @@ LITZ_INLINE @V @N(@V x) {
     {"sigmoid", R"(
 LITZ_INLINE @V @N(@V x) {
   const @V e = @{exp}(-@{abs}(x));
-  return (x < 0.0f ? e : @K(1.0f)) / (e + 1.0f);
+  return @{near_quotient}(x < 0.0f ? e : @K(1.0f), e + 1.0f);
 }
 )"},
     // Up to 1 a polynomial, beyond it 1 - exp(-a Q(a)).
@@ -445,6 +453,37 @@ std::string with_limit(std::string_view limit) {
   return text;
 }
 
+// One instruction, which rounds once, too.
+constexpr std::string_view kScale512 = R"(
+LITZ_INLINE @V @N(@V x, @V t) {
+  return __builtin_ia32_scalefps512_mask(x, t - 12583166.0f, x, -1, 4);
+}
+)";
+
+// n / d, or its neighbour in rare cases, for 1 <= d < 2^126: dividing wide vectors takes several
+// times as long.
+constexpr std::string_view kNearQuotient = R"(
+LITZ_INLINE @V @N(@V n, @V d) {
+  @V r;
+  RECIPROCAL
+  r = @{fma}(@{fma}(-d, r, @K(1.0f)), r, r);
+  const @V q = n * r;
+  return @{fma}(@{fma}(-q, d, n), r, q);
+}
+)";
+constexpr std::string_view kQuotient = R"(
+LITZ_INLINE @V @N(@V n, @V d) { return n / d; }
+)";
+
+std::string near_quotient(const PreludeTarget& target, int lanes) {
+  if (!target.avx512 || (lanes != 1 && lanes < 4)) return std::string(kQuotient);
+  std::string text(kNearQuotient);
+  text.replace(text.find("RECIPROCAL"), 10,
+               lanes == 1 ? R"(__asm__("vrcp14ss %1, %1, %0" : "=v"(r) : "v"(d));)"
+                          : R"(__asm__("vrcp14ps %1, %0" : "=v"(r) : "v"(d));)");
+  return text;
+}
+
 // The words of 32 in memory, aligned to 64 bytes, that the low five bits of the index choose: of a
 // whole register, of a part of one, and one word.
 constexpr std::string_view kLookUp = R"(
@@ -542,6 +581,8 @@ LITZ_INLINE @V @N(@V x) {
 
 std::string float32_fragment(const PreludeTarget& target, std::string_view name, int lanes) {
   if (target.avx512 && name == "erf") return std::string(kErfByTable);
+  if (target.avx512 && name == "scale" && lanes == 16) return std::string(kScale512);
+  if (name == "near_quotient") return near_quotient(target, lanes);
   if (name == "look_up")
     return std::string(lanes == 16 ? kLookUp : lanes == 1 ? kLookUpOne : kLookUpLanes);
   if (std::string text = find(kFragments, name); !text.empty()) return text;

@@ -1,5 +1,7 @@
 #include "codegen/cpp/prelude_fragments.h"
 
+#include <optional>
+
 // Loads, stores and conversions of native values. Memory is read and written through types of
 // alignment 1 that may alias anything.
 namespace litz::prelude {
@@ -30,6 +32,25 @@ std::string tail_steps(Shape shape, std::string_view to, std::string_view from) 
   return text;
 }
 
+// Masked moves of bytes and of words of two bytes.
+struct NarrowMove {
+  std::string text;  // the start of a function: types W of the vector and P of what lies in memory
+  std::string suffix;  // of the builtin
+  std::string mask;    // of the first n lanes
+};
+std::optional<NarrowMove> narrow_move(const PreludeTarget& target, Shape shape) {
+  const int64_t bytes = size_of(shape.dtype);
+  if (!target.avx512 || bytes > 2 || shape.bytes() < 16) return std::nullopt;
+  const std::string type = bytes == 2 ? "short" : "char";
+  const std::string width = std::to_string(shape.bytes());
+  NarrowMove move;
+  move.text = "  typedef " + type + " W __attribute__((vector_size(" + width +
+              ")));\n#ifdef __clang__\n  typedef W P;\n#else\n  typedef " + type + " P;\n#endif\n";
+  move.suffix = (bytes == 2 ? "hi" : "qi") + std::to_string(8 * shape.bytes()) + "_mask";
+  move.mask = shape.lanes == 64 ? "n == 64 ? ~0ull : (1ull << n) - 1" : "(1ull << n) - 1";
+  return move;
+}
+
 // How a masked move is called: q for 8-byte lanes, d for 4-byte ones.
 std::string load_tail_text(const PreludeTarget& target, Shape shape) {
   const int bytes = static_cast<int>(size_of(shape.dtype));
@@ -51,6 +72,10 @@ std::string load_tail_text(const PreludeTarget& target, Shape shape) {
            (bytes == 4 ? "d" : "q") + (shape.bytes() == 32 ? "256" : "") +
            "((const W*)p, m));\n}\n";
   }
+  if (const auto move = narrow_move(target, shape))
+    return "\nLITZ_INLINE @V @N(const void* p, i64 n) {\n" + move->text +
+           "  return __builtin_bit_cast(@V, __builtin_ia32_loaddqu" + move->suffix +
+           "((const P*)p, W{}, " + move->mask + "));\n}\n";
   return "\nLITZ_INLINE @V @N(const void* p, i64 n) {\n  if (n == " + std::to_string(shape.lanes) +
          ") return @{load}(p);\n  @V r = {};\n" +
          tail_steps(shape, "(char*)&r + k", "(const char*)p + k") + "  return r;\n}\n";
@@ -75,6 +100,10 @@ std::string store_tail_text(const PreludeTarget& target, Shape shape) {
            (bytes == 4 ? "d" : "q") + (shape.bytes() == 32 ? "256" : "") +
            "((W*)p, m, __builtin_bit_cast(W, v));\n}\n";
   }
+  if (const auto move = narrow_move(target, shape))
+    return "\nLITZ_INLINE void @N(void* p, @V v, i64 n) {\n" + move->text +
+           "  __builtin_ia32_storedqu" + move->suffix + "((P*)p, __builtin_bit_cast(W, v), " +
+           move->mask + ");\n}\n";
   return "\nLITZ_INLINE void @N(void* p, @V v, i64 n) {\n  if (n == " +
          std::to_string(shape.lanes) + ") return @{store}(p, v);\n" +
          tail_steps(shape, "(char*)p + k", "(const char*)&v + k") + "}\n";
