@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace litz {
 
@@ -25,6 +26,10 @@ class IndentedBuffer {
   }
   // Text of another buffer, which was made with this one's level.
   void append(const IndentedBuffer& other) { text_ += other.text_; }
+
+  // The first lines of all texts, which have the level of this one, then the second lines, ...; one
+  // text behind the other where they are not statements of a line each, equally many.
+  void append_interleaved(const std::vector<IndentedBuffer>& texts);
 
   int level() const { return level_; }
   bool empty() const { return text_.empty(); }

@@ -77,16 +77,21 @@ IndentedBuffer& CppBody::push_vector_scope(size_t loop, std::string name, int la
   return text;
 }
 
-void CppBody::pop_scope(const std::string& header) {
-  Scope scope = std::move(scopes_.back());
+IndentedBuffer CppBody::take_scope() {
+  IndentedBuffer text = std::move(scopes_.back().text);
   scopes_.pop_back();
   if (vector_loop_ != kNoLoop && (scopes_.back().bound >> vector_loop_ & 1) == 0) {
     vector_loop_ = kNoLoop;
     lanes_ = 1;
     valid_.clear();
   }
+  return text;
+}
+
+void CppBody::pop_scope(const std::string& header) {
+  const IndentedBuffer text = take_scope();
   if (!header.empty()) scopes_.back().text.line(header == kBlock ? "{" : header + " {");
-  scopes_.back().text.append(scope.text);
+  scopes_.back().text.append(text);
   if (!header.empty()) scopes_.back().text.line("}");
 }
 
@@ -555,7 +560,9 @@ void CppBody::define_reduced(uint32_t number, std::string name, bool is_vector) 
   scopes_.back().values[e] = {std::move(name), is_vector, mask_bytes};
 }
 
-std::string CppBody::load_along(Expr load, int lanes) {
+std::string CppBody::load_along(Expr load, int lanes, const std::string& valid) {
+  if (!valid.empty())
+    return call(prelude_.load_tail(load.dtype(), lanes), {address_of(load), valid});
   return call(prelude_.load(load.dtype(), lanes), {address_of(load)});
 }
 

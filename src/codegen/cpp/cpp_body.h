@@ -68,6 +68,7 @@ class CppBody {
   // kBlock as the header makes a plain block.
   static constexpr std::string_view kBlock = "{";
   void pop_scope(const std::string& header);
+  IndentedBuffer take_scope();  // closes the innermost scope and returns its statements instead
   // The statements of the outermost scope so far, which is emptied.
   std::string take_text();
   IndentedBuffer& out() { return scopes_.back().text; }
@@ -100,9 +101,9 @@ class CppBody {
   void define_scalar(Expr e, std::string name) {
     scopes_.back().values[e] = {std::move(name), false, 0};
   }
-  // A contiguous load of whole vectors along another loop than the vector loop, at the positions
-  // bound in this scope.
-  std::string load_along(Expr load, int lanes);
+  // A contiguous load along another loop than the vector loop, at the positions bound in this
+  // scope, of whole vectors or of so many valid lanes.
+  std::string load_along(Expr load, int lanes, const std::string& valid);
   // Where a load that has no operands reads, for the loops bound in this scope.
   std::string address_of(Expr load) { return address(load.buffer(), index(load.coordinates()[0])); }
   // Where the accumulators of vectorised outer loops are: the result for iteration i of the loop is

@@ -8,6 +8,7 @@
 #include "codegen/cpp/cpp_function.h"
 #include "codegen/cpp/cpp_product.h"
 #include "codegen/cpp/cpp_window.h"
+#include "codegen/cpp/kept_values.h"
 #include "codegen/cpp/vector_plan.h"
 #include "schedule/expr_cost.h"
 #include "support/error.h"
@@ -26,9 +27,13 @@ constexpr int64_t kSplitElements = 32 * 1024;  // a reduction is split among thr
 constexpr int64_t kSplitRows = 8;              // ... where there are no more rows than this
 constexpr int kMaxChunks = 128;
 constexpr int64_t kTransposeTile = 64;  // edge of the squares in which transposed reads are turned
+constexpr int64_t kFewestTurned = 4;    // elements of a short row that is turned
 constexpr int kUnrolledWork = 8;        // operations of a loop body that is worth unrolling
 constexpr int kUnroll = 4;
 constexpr int kLongWork = 24;               // ... that is too long to be printed again for the rest
+constexpr int kChainWork = 60;              // ... that waits for its own results
+constexpr int kChainsWork = 640;            // ... at most, of several such together
+constexpr int kChainLoads = 4;              // ... at most, so that registers hold them
 constexpr int kRowsTogether = 4;            // of a scan
 constexpr int64_t kShortRow = 64;           // iterations of a loop that stays one without vectors
 constexpr int64_t kTaskNanoseconds = 6000;  // least work worth handing to a thread
@@ -172,7 +177,9 @@ class KernelPrinter {
   // One item is one row.
   void print_rows() {
     if (can_be_together()) print_rows_together();
+    kept_ = plan_kept_values(analysis_, plan_);
     push_rows_with([&] {
+      declare_kept_values();
       for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage)
         print_stage(stage, "0", inner_end());
       body_.store_outer();
@@ -334,8 +341,34 @@ class KernelPrinter {
     }
   }
 
+  void declare_kept_values() {
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      body_.out().line("alignas(64) " + prelude_.type(register_dtype(kept_[i].value.dtype()), 1) +
+                       " kept" + text(static_cast<int64_t>(i)) + "[" + text(kept_[i].elements) +
+                       "];");
+    }
+  }
+
+  // Stores the values that this stage is the first to compute, and loads those of earlier ones.
+  void print_kept_values(uint32_t stage) {
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      const auto& [value, first, elements] = kept_[i];
+      if (first > stage) continue;
+      const DType dtype = register_dtype(value.dtype());
+      const std::string at = "kept" + text(static_cast<int64_t>(i)) + " + " +
+                             body_.index(analysis_.variable(plan_.loop));
+      if (first == stage) {
+        const std::string computed = body_.vector(value);
+        body_.out().line(prelude_.store(dtype, plan_.lanes) + "(" + at + ", " + computed + ");");
+      } else {
+        body_.define_vector(value, prelude_.load(dtype, plan_.lanes) + "(" + at + ")");
+      }
+    }
+  }
+
   // Element statements of a stage in the current scope; `suffix` names the accumulators.
   void print_element(uint32_t stage, const std::string& suffix) {
+    print_kept_values(stage);
     for (Accumulator& a : accumulators_) {
       if (!in_stage(a, stage)) continue;
       a.accumulate(body_, suffix);
@@ -511,12 +544,41 @@ class KernelPrinter {
     for (uint32_t stage = 0; stage < kernel_.num_stages; ++stage) print_tile_stage(stage, one_tile);
     if (std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
                     [](const KernelStore& s) { return !s.inner; })) {
-      print_tile_loop(one_tile, analysis_.outer_roots(), [&] { body_.store_outer(); });
+      body_.push_scope(CppBody::kNoLoop, "");
+      body_.out().line(i64_ + " v = from;");
+      print_chains();
+      print_vectors("to", one_tile && e.is_constant() ? e.constant() : -1, analysis_.outer_roots(),
+                    [&] { body_.store_outer(); });
+      body_.pop_scope(std::string(CppBody::kBlock));
     }
     pop_rows("for (" + i64_ + " it = begin; it < end; ++it)");
     total_ = body_index(count(rows_)) + (one_tile ? "" : " * " + tiles);
     Index per_item = count(inner_);
     grain_ = grain(body_index(per_item * program_.indices().constant(size)));
+  }
+
+  // A processor looks some hundred instructions ahead. Where one vector's operations, of which each
+  // waits for the last, are that many, those of several vectors take turns.
+  void print_chains() {
+    const std::vector<Expr> roots = analysis_.outer_roots();
+    const LoopMask along = LoopMask{1} << plan_.loop;
+    const int work = analysis_.work(roots, along).operations;
+    int64_t loads = 0;
+    visit_postorder(roots, [&](Expr e) { loads += e.op() == ExprOp::kLoad ? 1 : 0; });
+    const int chains = std::min(kUnroll, kChainsWork / std::max(1, work));
+    if (!kernel_.reductions.empty() || work < kChainWork || loads > kChainLoads || chains < 2)
+      return;
+    const std::string all = text(chains * plan_.lanes);
+    body_.push_scope(CppBody::kNoLoop, "");
+    std::vector<IndentedBuffer> texts;
+    for (int u = 0; u < chains; ++u) {
+      body_.push_vector_scope(plan_.loop, u == 0 ? "v" : "(v + " + text(u * plan_.lanes) + ")",
+                              plan_.lanes, "");
+      body_.store_outer();
+      texts.push_back(body_.take_scope());
+    }
+    body_.out().append_interleaved(texts);
+    body_.pop_scope("for (; v + " + all + " <= to; v += " + all + ")");
   }
 
   void print_tile_stage(uint32_t stage, bool one_tile) {
@@ -740,11 +802,64 @@ class KernelPrinter {
     const auto long_enough = [&](size_t loop) {
       return !extent(loop).is_constant() || extent(loop).constant() >= plan_.lanes;
     };
-    if (!long_enough(along) || !long_enough(plan_.loop)) return false;
+    if (!long_enough(plan_.loop)) return false;
+    size_t around = VectorPlan::kNone;
+    if (!long_enough(along)) {
+      around = loop_around(along, loads);
+      if (around == VectorPlan::kNone && extent(along).constant() < kFewestTurned) return false;
+    }
     transposed_ = std::move(loads);
     along_ = along;
-    rows_.erase(std::find(rows_.begin(), rows_.end(), along));
+    around_ = around;
+    std::erase_if(rows_, [&](size_t loop) { return loop == along || loop == around; });
     return true;
+  }
+
+  // The loop whose iterations continue a short one in the memory of all these loads, such as the
+  // channels of a weight around its taps.
+  size_t loop_around(size_t along, const std::vector<Expr>& loads) const {
+    const Index e = extent(along);
+    for (size_t loop : rows_) {
+      if (loop == along || !extent(loop).is_constant() ||
+          extent(loop).constant() * e.constant() < plan_.lanes)
+        continue;
+      if (std::all_of(loads.begin(), loads.end(), [&](Expr load) {
+            const auto linear = linear_in(load.coordinates()[0], analysis_.variable(loop));
+            return linear && linear->stride == e;
+          }))
+        return loop;
+    }
+    return VectorPlan::kNone;
+  }
+
+  // Iterations of the loop that transposed loads are contiguous along, with the one around it.
+  Index extent_along() const {
+    return around_ == VectorPlan::kNone ? extent(along_) : extent(along_) * extent(around_);
+  }
+
+  // Binds them to an iteration of both; close_along() is its end.
+  void open_along(const std::string& name) {
+    if (around_ == VectorPlan::kNone) {
+      body_.push_scope(along_, name);
+      return;
+    }
+    const std::string e = body_index(extent(along_));
+    const std::string of_both = body_.fresh("r");
+    const std::string outer = body_.fresh("r");
+    body_.push_scope(CppBody::kNoLoop, "");
+    body_.out().line("const " + i64_ + " " + of_both + " = " + name + ";");
+    body_.out().line("const " + i64_ + " " + outer + " = " + of_both + " / " + e + ";");
+    body_.push_scope(around_, outer);
+    body_.push_scope(along_, "(" + of_both + " - " + outer + " * " + e + ")");
+  }
+  void close_along(const std::string& header) {
+    if (around_ == VectorPlan::kNone) {
+      body_.pop_scope(header);
+      return;
+    }
+    body_.pop_scope("");
+    body_.pop_scope("");
+    body_.pop_scope(header);
   }
 
   // One item is a rectangle of kTransposeTile by kTransposeTile iterations of the two loops, for
@@ -753,7 +868,7 @@ class KernelPrinter {
     const std::string size = text(kTransposeTile);
     const std::string lanes = text(plan_.lanes);
     const std::string width = body_index(extent(plan_.loop));
-    const std::string height = body_index(extent(along_));
+    const std::string height = body_index(extent_along());
     const std::string across =
         "((" + width + " + " + text(kTransposeTile - 1) + ") / " + size + ")";
     const std::string down = "((" + height + " + " + text(kTransposeTile - 1) + ") / " + size + ")";
@@ -768,29 +883,35 @@ class KernelPrinter {
     for (size_t loop : rows_) bind(loop);
     body_.out().line(i64_ + " u = top;");
 
+    // A row that is shorter than a vector is one tile's.
+    const Index both = extent_along();
+    const bool is_short = both.is_constant() && both.constant() < plan_.lanes;
     body_.push_scope(CppBody::kNoLoop, "");
     body_.out().line(i64_ + " v = from;");
     body_.push_scope(CppBody::kNoLoop, "");
-    print_turned_tile();
+    print_turned_tile(is_short ? text(both.constant()) : "");
     body_.pop_scope("for (; v + " + lanes + " <= to; v += " + lanes + ")");
     if (!whole_vectors(plan_.loop)) {
-      body_.push_scope(along_, "w");
+      open_along("w");
       print_vector_body("(to - v)");
-      body_.pop_scope("for (" + i64_ + " w = u; v < to && w < u + " + lanes + "; ++w)");
+      close_along("for (" + i64_ + " w = u; v < to && w < " +
+                  (is_short ? "bottom" : "u + " + lanes) + "; ++w)");
     }
-    body_.pop_scope("for (; u + " + lanes + " <= bottom; u += " + lanes + ")");
+    body_.pop_scope(is_short ? std::string(CppBody::kBlock)
+                             : "for (; u + " + lanes + " <= bottom; u += " + lanes + ")");
 
-    if (!whole_vectors(along_)) {
-      body_.push_scope(along_, "u");
+    if (!is_short && !(both.is_constant() && both.constant() % plan_.lanes == 0)) {
+      open_along("u");
       print_tile_loop(false, analysis_.outer_roots(), [&] { body_.store_outer(); });
-      body_.pop_scope("for (; u < bottom; ++u)");
+      close_along("for (; u < bottom; ++u)");
     }
     pop_rows("for (" + i64_ + " it = begin; it < end; ++it)");
     total_ = body_index(count(rows_)) + " * " + across + " * " + down;
     grain_ = grain(text(kTransposeTile * kTransposeTile));
   }
 
-  void print_turned_tile() {
+  // `valid` is how many elements a row has, or empty if they are whole vectors.
+  void print_turned_tile(const std::string& valid) {
     const std::string lanes = text(plan_.lanes);
     std::vector<std::string> tiles;
     for (Expr load : transposed_) {
@@ -798,20 +919,20 @@ class KernelPrinter {
       const std::string tile = body_.fresh("tile");
       tiles.push_back(tile);
       body_.out().line(prelude_.type(dtype, plan_.lanes) + " " + tile + "[" + lanes + "];");
-      body_.push_scope(along_, "u");
+      open_along("u");
       body_.push_scope(plan_.loop, "(v + j)");
-      const std::string loaded = body_.load_along(load, plan_.lanes);
+      const std::string loaded = body_.load_along(load, plan_.lanes, valid);
       body_.pop_scope("");
-      body_.pop_scope("");
+      close_along("");
       body_.out().line("for (int j = 0; j < " + lanes + "; ++j) " + tile + "[j] = " + loaded + ";");
       body_.out().line(prelude_.transpose(dtype, plan_.lanes) + "(" + tile + ");");
     }
-    body_.push_scope(along_, "(u + i)");
+    open_along("(u + i)");
     body_.push_vector_scope(plan_.loop, "v", plan_.lanes, "");
     for (size_t k = 0; k < tiles.size(); ++k) body_.define_vector(transposed_[k], tiles[k] + "[i]");
     body_.store_outer();
     body_.pop_scope("");
-    body_.pop_scope("for (int i = 0; i < " + lanes + "; ++i)");
+    close_along("for (int i = 0; i < " + (valid.empty() ? lanes : valid) + "; ++i)");
   }
 
   void print_vector_body(const std::string& valid) {
@@ -861,8 +982,10 @@ class KernelPrinter {
   std::vector<size_t> rows_;
   std::vector<size_t> inner_;
   std::vector<Accumulator> accumulators_;
-  std::vector<Expr> transposed_;      // loads that are turned in registers
-  size_t along_ = VectorPlan::kNone;  // the loop they are contiguous along
+  std::vector<KeptValue> kept_;
+  std::vector<Expr> transposed_;       // loads that are turned in registers
+  size_t along_ = VectorPlan::kNone;   // the loop they are contiguous along
+  size_t around_ = VectorPlan::kNone;  // the loop that continues it, if it is short
   bool split_ = false;
   std::string total_;
   std::string grain_;
