@@ -72,6 +72,7 @@ PassOptions pass_options(const Options& options) {
     const CpuTarget target = cpu_target(options);
     passes.panel_columns = 2 * target.vector_bytes / 4;
     passes.multiplies_pairs = target.avx512_bf16;
+    passes.multiplies_tiles = target.multiplies_tiles();
   }
   switch (products) {
     case ProductKernels::kOff:
@@ -125,6 +126,8 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
     const CpuTarget target = cpu_target(options);
     lowering.float16_products = !target.amx;
     lowering.bfloat16_products = target.isa == CpuTarget::Isa::kAvx2 || target.avx512_bf16;
+    lowering.bfloat16_convolutions = target.avx512_bf16;
+    lowering.bfloat16_tiles = target.multiplies_tiles();
   }
   read_fallbacks(options, lowering);
   return lowering;
@@ -176,7 +179,7 @@ CppArtifactOptions artifact_options(const Options& options, const CpuTarget& tar
   printing.target.fma = target.fma;
   printing.target.f16c = target.f16c;
   printing.target.bf16_pairs = target.avx512_bf16 && target.vector_bytes == 64;
-  printing.target.bf16_tiles = printing.target.bf16_pairs && target.amx;
+  printing.target.bf16_tiles = target.multiplies_tiles();
   printing.target.vector_bytes = target.vector_bytes;
   printing.units = translation_units(options);
   printing.description =

@@ -126,7 +126,7 @@ TensorValue padded_input(OpCall& call, const TensorValue& input, const Geometry&
   };
   if (geometry.padding[0] == 0 && geometry.padding[1] == 0)
     return call.view(input, sizes, in_input);
-  return call.pointwise(DType::kFloat32, sizes, [&](std::span<const Index> p) {
+  return call.pointwise(input.dtype, sizes, [&](std::span<const Index> p) {
     const std::vector<Index> at = in_input(p);
     const Expr value = call.load(input, at);
     const Expr inside =
@@ -147,8 +147,8 @@ TensorValue sum_products(OpCall& call, const TensorValue& input, const TensorVal
   return call.reduce(ReductionKind::kSum, sizes, factors, false, [&](std::span<const Index> p) {
     const Index y = geometry.at(0, p[1], p[4]) + geometry.padding[0];
     const Index x = geometry.at(1, p[2], p[5]) + geometry.padding[1];
-    return call.load(padded, std::array{p[0], y, x, p[6]}) *
-           call.load(weight, std::array{p[3], p[6], p[4], p[5]});
+    return load_wide(call, padded, std::array{p[0], y, x, p[6]}) *
+           load_wide(call, weight, std::array{p[3], p[6], p[4], p[5]});
   });
 }
 
@@ -161,17 +161,18 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
     return false;
   OpCall call(*this, id);
   const TensorMeta& result = call.result();
-  if (result.device != "cpu" || result.dtype != DType::kFloat32 || result.sizes.size() != 4 ||
-      call.boolean("transposed"))
+  const bool of_halves = result.dtype == DType::kBFloat16 && options_.bfloat16_convolutions;
+  if (result.device != "cpu" || (result.dtype != DType::kFloat32 && !of_halves) ||
+      result.sizes.size() != 4 || call.boolean("transposed"))
     return false;
   const TensorValue input = call.tensor("input");
   const TensorValue weight = call.tensor("weight");
-  if (input.dtype != DType::kFloat32 || weight.dtype != DType::kFloat32 || !is_sized(input) ||
+  if (input.dtype != result.dtype || weight.dtype != result.dtype || !is_sized(input) ||
       !is_sized(weight))
     return false;
-  // Channels are neighbours, of the weight the output's.
+  // Channels are neighbours, of a float32 weight the output's.
   if (!input.strided || !input.strided->strides[1].is_constant(1) || !weight.strided ||
-      !weight.strided->strides[0].is_constant(1) || !is_linear(program_, input) ||
+      !weight.strided->strides[of_halves ? 1 : 0].is_constant(1) || !is_linear(program_, input) ||
       !is_linear(program_, weight))
     return false;
   const auto stride = of_image(call, "stride");
@@ -189,6 +190,8 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
   convolution.outputs = weight.sizes[0].constant();
   convolution.factors =
       weight.sizes[1].constant() * weight.sizes[2].constant() * weight.sizes[3].constant();
+  convolution.of_halves = of_halves;
+  convolution.matrix_unit = of_halves && options_.bfloat16_tiles;
   const auto chosen = options_.kernel_choices.empty()
                           ? options_.kernel_choices.end()
                           : options_.kernel_choices.find(convolution_key(graph_, node));
@@ -197,8 +200,9 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
       options_.matrix_products == ProductKernels::kOn || chosen != options_.kernel_choices.end();
   if (!is_kernel || !is_convolution_kernel(convolution, forced)) return false;
   std::optional<TensorValue> sum;
-  if (convolution.is_depthwise && has_loops({result.sizes[1], result.sizes[2], result.sizes[3],
-                                             weight.sizes[2], weight.sizes[3]})) {
+  if (convolution.is_depthwise && !of_halves &&
+      has_loops(
+          {result.sizes[1], result.sizes[2], result.sizes[3], weight.sizes[2], weight.sizes[3]})) {
     sum = sum_windows(call, input, weight, geometry);
   } else if (weight.sizes[1] == input.sizes[1] &&
              has_loops({input.sizes[1], result.sizes[1], result.sizes[3]})) {
@@ -211,12 +215,12 @@ bool LoweringContext::compute_convolution_on_cpu(NodeId id) {
     return std::vector<Index>{p[0], p[2], p[3], p[1]};
   };
   if (call.is_none("bias")) {
-    call.set(0, call.view(*sum, result.sizes, in_sum));
+    set_rounded(call, 0, call.view(*sum, result.sizes, in_sum));
     return true;
   }
   const TensorValue bias = call.tensor("bias");
   set_pointwise(call, 0, [&](std::span<const Index> p) {
-    return call.load(*sum, in_sum(p)) + call.load(bias, p.subspan(1, 1));
+    return call.load(*sum, in_sum(p)) + load_wide(call, bias, p.subspan(1, 1));
   });
   return true;
 }

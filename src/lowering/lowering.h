@@ -64,6 +64,9 @@ struct LoweringOptions : LibraryFallbacks {
   // On a CPU: of these too, where that pays.
   bool float16_products = false;
   bool bfloat16_products = false;
+  // On a CPU: kernels convolve tensors of bfloat16, and a matrix unit multiplies for them.
+  bool bfloat16_convolutions = false;
+  bool bfloat16_tiles = false;
   // By KernelCandidate::key: whether they are kernels, whatever the model says.
   std::map<std::string, bool> kernel_choices;
   AttentionKernels attention = AttentionKernels::kOff;      // on a GPU

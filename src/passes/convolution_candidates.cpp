@@ -17,7 +17,7 @@ std::vector<KernelCandidate> convolution_candidates(const Graph& graph,
         options.is_library_call(node))
       continue;
     const bool is_product = is_convolution_product(graph, id, options);
-    if (!is_product && !can_turn_weight(graph, node)) continue;
+    if (!is_product && !can_turn_weight(graph, node, options)) continue;
     const TensorMeta& weight = graph.tensor(argument(node, "weight").get<Value>());
     KernelCandidate candidate;
     candidate.operations = 2;
@@ -28,7 +28,7 @@ std::vector<KernelCandidate> convolution_candidates(const Graph& graph,
     if (candidate.operations < 2.0 * kFewestMultiplyAdds) continue;
     candidate.key = convolution_key(graph, node);
     candidate.node = node.name;
-    candidate.is_kernel = is_product || turns_weight(graph, node, options);
+    candidate.is_kernel = is_product || wants_turned_weight(graph, node, options);
     candidates.push_back(std::move(candidate));
   }
   return candidates;

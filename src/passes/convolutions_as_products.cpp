@@ -123,13 +123,14 @@ class Multiplier {
     const TensorMeta& input = graph_.tensor(found.input);
     const TensorMeta& weight = graph_.tensor(found.weight);
     const TensorMeta& result = node.outputs[0].tensor;
+    if (!options_.convolves(result.dtype)) return std::nullopt;
     for (const TensorMeta* tensor : {&input, &weight, &result}) {
-      if (tensor->dtype != DType::kFloat32 || tensor->device != "cpu" ||
+      if (tensor->dtype != result.dtype || tensor->device != "cpu" ||
           tensor->layout != TensorLayout::kStrided || tensor->sizes.size() != weight.sizes.size() ||
           product(graph_.context(), tensor->sizes).range().lo < 1)
         return std::nullopt;
     }
-    if (found.bias.is_value() && graph_.tensor(found.bias.get<Value>()).dtype != DType::kFloat32)
+    if (found.bias.is_value() && graph_.tensor(found.bias.get<Value>()).dtype != result.dtype)
       return std::nullopt;
     const auto in = constants(input.sizes);
     const auto of_weight = constants(weight.sizes);
@@ -164,6 +165,8 @@ class Multiplier {
   }
 
   bool pays(const Convolution& c) const {
+    if (graph_.tensor(c.input).dtype == DType::kBFloat16 && !options_.multiplies_tiles)
+      return false;
     const int64_t rows = c.channels_last ? c.images * c.pixels() : c.pixels();
     if (c.factors() > kMostConvolutionFactors) return false;
     if (c.outputs < kFewestElements || c.factors() < kFewestElements || rows < kFewestElements ||

@@ -39,8 +39,13 @@ struct PassOptions : LibraryFallbacks {
   bool half_attention_kernels = false;
   // Columns of a panel that product kernels read; 0 where there are no such kernels.
   int64_t panel_columns = 0;
-  // They multiply pairs of bfloat16.
+  // They multiply pairs of bfloat16, and do it in a matrix unit.
   bool multiplies_pairs = false;
+  bool multiplies_tiles = false;
+  // Whether kernels convolve tensors of this type.
+  bool convolves(DType dtype) const {
+    return dtype == DType::kFloat32 || (dtype == DType::kBFloat16 && multiplies_pairs);
+  }
 };
 
 }  // namespace litz

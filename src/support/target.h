@@ -43,6 +43,9 @@ struct CpuTarget {
   // Explicit feature flags that g++ and clang++ both know; never -march=native.
   std::vector<std::string> compiler_flags() const;
 
+  // Whether kernels multiply bfloat16 in the matrix unit's tiles.
+  bool multiplies_tiles() const { return amx && avx512_bf16 && vector_bytes == 64; }
+
   // Whether a machine described by `host` can run code made for this target.
   bool runs_on(const CpuTarget& host) const;
 

@@ -183,6 +183,59 @@ def test_dense_of_many_factors() -> None:
     check(lambda x, w: F.conv2d(x, channels_last(w)).relu(), x, w)
 
 
+# ---- bfloat16 ----
+
+
+def check_halves(fn: Callable, *args: Tensor, products: str = "on", **options: Any) -> None:
+    """The result is eager's, as close to float64 as a bfloat16 can be."""
+    torch._dynamo.reset()
+    with torch.no_grad():
+        result, eager, exact = compiled(fn, products, **options)(*args), fn(*args), fn(*(t.double() for t in args))
+    assert result.dtype == eager.dtype and result.shape == eager.shape and result.stride() == eager.stride()
+    scale = exact.abs().max()
+    error, least = ((t.double() - exact).abs().max() / scale for t in (result, eager))
+    assert error <= 1.5 * least + 2**-9, (error, least)
+
+
+@pytest.mark.parametrize("geometry", DENSE_GEOMETRIES, ids=str)
+@pytest.mark.parametrize("size", [(2, 32, 24, 14, 30), (1, 64, 40, 10, 13), (3, 33, 16, 9, 14), (2, 16, 64, 60, 60)], ids=str)
+def test_dense_of_bfloat16(geometry: tuple, size: tuple[int, int, int, int, int]) -> None:
+    kernel, stride, padding, dilation = geometry
+    batch, channels, outputs, height, width = size
+    x, b = channels_last(torch.randn(batch, channels, height, width).bfloat16()), torch.randn(outputs).bfloat16()
+    w = torch.randn(outputs, channels, *((kernel, kernel) if isinstance(kernel, int) else kernel)).bfloat16()
+    check_halves(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation), x, w, b)
+    check_halves(lambda x, w, b: F.conv2d(x, channels_last(w), None, stride, padding, dilation).relu() + b.view(-1, 1, 1), x, w, b)
+
+
+@pytest.mark.parametrize("channels", [32, 70, 320])
+@pytest.mark.parametrize("edge", [7, 5, 2])
+def test_narrow_rows_of_bfloat16(channels: int, edge: int) -> None:
+    x, w = channels_last(torch.randn(3, channels, edge, edge).bfloat16()), torch.randn(80, channels, 3, 3).bfloat16()
+    check_halves(lambda x, w: F.conv2d(x, w, padding=1).relu(), x, w)
+
+
+@pytest.mark.parametrize("products", ["on", "auto"])
+@pytest.mark.parametrize("size", [(2, 64, 96, 14, 14), (1, 256, 32, 9, 7), (2, 20, 24, 5, 30)], ids=str)
+def test_windows_of_bfloat16(laid_out: Callable, size: tuple[int, int, int, int, int], products: str) -> None:
+    batch, channels, outputs, height, width = size
+    x, w, b = laid_out(torch.randn(batch, channels, height, width).bfloat16()), torch.randn(outputs, channels, 1, 1).bfloat16(), torch.randn(outputs).bfloat16()
+    check_halves(F.conv2d, x, w, b, products=products)
+    check_halves(lambda x, w, b: F.conv2d(x, w, b, 2).relu(), x, w, b, products=products)
+    w = torch.randn(outputs, channels, 3, 2).bfloat16()
+    check_halves(lambda x, w, b: F.conv2d(x, w, b, (3, 2)), x, w, b, products=products)
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_a_block_of_bfloat16(freeze: bool) -> None:
+    block = nn.Sequential(nn.Conv2d(32, 48, 3, padding=1, bias=False), nn.BatchNorm2d(48), nn.ReLU(), nn.Conv2d(48, 32, 3, 2, 1)).bfloat16().eval()
+    x = channels_last(torch.randn(2, 32, 15, 15).bfloat16())
+    with torch.no_grad():
+        result, eager, exact = compiled(block, "on", freeze=freeze)(x), block(x), block.double()(x.double())
+    error, least = ((t.double() - exact).norm() / exact.norm() for t in (result, eager))
+    assert error <= 1.5 * least + 2**-9
+
+
 # ---- what is behind them ----
 
 

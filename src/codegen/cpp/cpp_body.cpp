@@ -1,6 +1,7 @@
 #include "codegen/cpp/cpp_body.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "codegen/cpp/cpp_ops.h"
 #include "codegen/cpp/cpp_text.h"
@@ -43,6 +44,43 @@ std::string call(const std::string& function, std::initializer_list<std::string>
     first = false;
   }
   return text + ")";
+}
+
+constexpr int kExactDepth = 8;
+
+bool is_bfloat16(const Scalar& scalar) {
+  const auto value = static_cast<float>(scalar.real);
+  return value == value && (std::bit_cast<uint32_t>(value) & 0xffff) == 0;
+}
+
+// Whether its values, as float32 in registers, are bfloat16 without rounding.
+bool is_exact(Expr e, int depth = 0) {
+  const bool is_half_float = e.dtype() == DType::kBFloat16;
+  if ((!is_half_float && e.dtype() != DType::kFloat32) || depth > kExactDepth) return false;
+  const auto operands_are = [&](size_t first) {
+    for (size_t i = first; i < e.operands().size(); ++i) {
+      if (!is_exact(e.operand(i), depth + 1)) return false;
+    }
+    return true;
+  };
+  switch (e.op()) {
+    case ExprOp::kLoad:
+      return is_half_float;
+    case ExprOp::kCast:
+      return is_half_float || is_exact(e.operand(0), depth + 1);
+    case ExprOp::kConstant:
+      return is_bfloat16(e.scalar());
+    case ExprOp::kNeg:
+    case ExprOp::kAbs:
+    case ExprOp::kMax:
+    case ExprOp::kMin:
+      return operands_are(0);
+    case ExprOp::kWhere:
+    case ExprOp::kMasked:
+      return operands_are(1);
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -582,13 +620,25 @@ std::string CppBody::accumulator_element(uint32_t number) {
 // A store of a half rounds, so what is rounded for the store alone is stored as it is.
 Expr CppBody::stored_value(const KernelStore& store) const {
   const Expr value = store.value;
-  const bool rounds =
-      is_half(arguments_.program().buffer(store.buffer).dtype) && store.mode == StoreMode::kStore;
-  if (rounds && value.op() == ExprOp::kCast && value.operand(0).dtype() == DType::kFloat32 &&
-      find(value) == nullptr) {
-    return value.operand(0);
-  }
-  return value;
+  const DType dtype = arguments_.program().buffer(store.buffer).dtype;
+  if (!is_half(dtype) || store.mode != StoreMode::kStore || value.op() != ExprOp::kCast ||
+      value.operand(0).dtype() != DType::kFloat32 || find(value) != nullptr)
+    return value;
+  const Expr rounded = value.operand(0);
+  if ((rounded.op() != ExprOp::kMax && rounded.op() != ExprOp::kMin) || dtype != DType::kBFloat16 ||
+      find(rounded) != nullptr)
+    return rounded;
+  // Rounding keeps the order, so that it may come behind the comparison.
+  const Expr wide = rounded.operand(0);
+  const Expr bound = rounded.operand(1);
+  const auto is_new_cast = [&](Expr e, DType to) {
+    return e.op() == ExprOp::kCast && e.dtype() == to && find(e) == nullptr;
+  };
+  if (!is_new_cast(wide, DType::kFloat32) || !is_new_cast(wide.operand(0), DType::kBFloat16) ||
+      wide.operand(0).operand(0).dtype() != DType::kFloat32 || bound.op() != ExprOp::kConstant ||
+      !is_exact(bound))
+    return rounded;
+  return value.context().binary(rounded.op(), wide.operand(0).operand(0), bound);
 }
 
 void CppBody::store_inner(uint32_t stage) {
@@ -665,10 +715,17 @@ void CppBody::store(const KernelStore& store) {
                                   : call(prelude_.load_tail(dtype, lanes_), {at, valid_});
       value = combine(old, value, lanes_);
     }
+    const bool exact = store.mode == StoreMode::kStore && is_exact(source);
     if (!valid_.empty()) {
-      out().line(call(prelude_.store_tail(dtype, lanes_), {at, value, valid_}) + ";");
+      const std::string tail = exact      ? prelude_.store_exact_tail(dtype, lanes_)
+                               : flushes_ ? prelude_.store_flushed_tail(dtype, lanes_)
+                                          : prelude_.store_tail(dtype, lanes_);
+      out().line(call(tail, {at, value, valid_}) + ";");
     } else {
-      out().line(call(prelude_.store(dtype, lanes_), {at, value}) + ";");
+      const std::string whole = exact      ? prelude_.store_exact(dtype, lanes_)
+                                : flushes_ ? prelude_.store_flushed(dtype, lanes_)
+                                           : prelude_.store(dtype, lanes_);
+      out().line(call(whole, {at, value}) + ";");
     }
     return;
   }

@@ -92,6 +92,9 @@ class CppBody {
   void store_outer();
   void store_after_outer();  // of an element of the inner loops
 
+  // Denormal bfloat16 may be stored as 0, as the library's matrix products do it.
+  void flush_denormals() { flushes_ = true; }
+
   // Gives kReduced(number) a name in the current scope.
   void define_reduced(uint32_t number, std::string name, bool is_vector);
   // Gives a value that is at hand a name in the current scope.
@@ -176,6 +179,7 @@ class CppBody {
   size_t vector_loop_ = kNoLoop;
   int lanes_ = 1;
   std::string valid_;
+  bool flushes_ = false;
   uint32_t next_ = 0;
 };
 

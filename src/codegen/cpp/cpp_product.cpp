@@ -71,11 +71,13 @@ class ProductPrinter {
       rows_ahead_ = rows_ahead(tiles_, right_.k_stride);
     if (product_.left.dtype() == DType::kFloat32 && left_.k_stride == 1 && together_ == 1)
       next_rows_ = next_rows(size_, tiles_);
+    merges_parts_ = can_merge_parts();
     brings_source_ =
         product_.right.dtype() == DType::kFloat32 && packs_steps() && brings_source(size_, tiles_);
   }
 
   CppKernel print() {
+    if (pairs_) body_.flush_denormals();
     body_.push_scope(CppBody::kNoLoop, "");
     declare_arrays();
     body_.push_iteration_scope();
@@ -166,17 +168,34 @@ class ProductPrinter {
   void open_batches() {
     if (together_ > 1) body_.push_scope(rows_loop_ - 1, name_of(rows_loop_ - 1));
   }
-  void close_batches() {
+  void close_batches(const std::string& from = "batch", int step = 1) {
     if (together_ == 1) return;
     const std::string name = name_of(rows_loop_ - 1);
-    body_.pop_scope("for (i64 " + name + " = batch; " + name + " < batches; ++" + name + ")");
+    body_.pop_scope("for (i64 " + name + " = " + from + "; " + name +
+                    (step == 1
+                         ? " < batches; ++" + name
+                         : " + " + text(step) + " <= batches; " + name + " += " + text(step)) +
+                    ")");
   }
   // The block of rows of one batch.
   std::string block() const {
     if (together_ == 1) return "block";
-    return "block + (" + name_of(rows_loop_ - 1) + " - batch) * " +
-           text(tiles_.block_rows() * block_width());
+    return "block + (" + name_of(rows_loop_ - 1) + " - batch) * " + text(block_of_batch());
   }
+  int64_t block_of_batch() const { return tiles_.block_rows() * block_width(); }
+
+  // Products that are added up stay in the matrix unit's registers where one step is all of a part.
+  bool can_merge_parts() const {
+    const auto stride = [&] { return linear_in(left_.base, variable(columns_loop_ + 1)); };
+    return uses_tiles() && size_.parts > 1 && analysis_.num_loops() == columns_loop_ + 3 &&
+           packs_all() && size_.factors <= tiles_.factors &&
+           (size_.factors % kTilePairs == 0 || size_.factors < kTilePairs) && stride() &&
+           stride()->stride.is_constant();
+  }
+  std::string left_part() const {
+    return text(linear_in(left_.base, variable(columns_loop_ + 1))->stride.constant());
+  }
+  int64_t copied_part() const { return copy_width() * tiles_.block_rows(); }
 
   // The loops over the products that are added up, around what follows; `part` numbers them.
   void open_parts() {
@@ -201,7 +220,6 @@ class ProductPrinter {
   // Half floats are widened, or become pairs where they are not pairs in memory.
   bool copies_left() const {
     if (!pairs_) return is_half(product_.left.dtype());
-    if (uses_tiles() && are_far_rows(tiles_, 2 * left_.outer_stride)) return true;
     return tiles_.form != Form::kDots && (left_.k_stride != 1 || operand_factors() % 2 != 0);
   }
   // In rows, else in columns.
@@ -225,7 +243,8 @@ class ProductPrinter {
     if (!result_ || size_.columns % tiles_.panel() != 0)
       declare("block", together_ * tiles_.block_rows() * block_width());
     if (copies_left())
-      declare("wide", copy_width() * (copies_rows() ? tiles_.block_rows() : tiles_.factors));
+      declare("wide", copy_width() * (copies_rows() ? tiles_.block_rows() : tiles_.factors) *
+                          (merges_parts_ ? size_.parts : 1));
     if (packs_all()) out().line("i64 packed = -1;");
     if (uses_tiles()) out().line("i64 tiles = 0;");
     if (in_panels_) {
@@ -340,10 +359,18 @@ class ProductPrinter {
                              : uses_tiles() ? prelude_.turn_pairs()
                                             : prelude_.join_rows();
     const std::string factors = operand_steps();
-    out().line(copy + "(" + place("top") + ", " +
+    std::string from = place("top");
+    std::string to = "wide";
+    std::string of_parts;
+    if (merges_parts_) {
+      of_parts = "for (i64 part = 0; part < " + text(size_.parts) + "; ++part) ";
+      from += " + part * " + left_part();
+      to += " + part * " + text(copied_part());
+    }
+    out().line(of_parts + copy + "(" + from + ", " +
                text(by_rows ? left_.outer_stride : left_.k_stride) + ", " +
-               (by_rows ? "bottom - top, " + factors : factors + ", bottom - top") + ", wide, " +
-               text(width) + ");");
+               (by_rows ? "bottom - top, " + factors : factors + ", bottom - top") + ", " + to +
+               ", " + text(width) + ");");
     if (!copies_rows()) return {"wide + (m - top)", Order::kFactors, width};
     const std::string row = "wide + (m - top) * " + text(width);
     if (pairs_) return {"(const u16*)(" + row + ")", Order::kRows, 2 * width};
@@ -384,18 +411,23 @@ class ProductPrinter {
     if (in_panels_)
       return "panels + (first + j) * " + text(size_.factors) + " + k * " + text(tiles_.panel());
     if (tiles_.packs())
-      return panels() + " + j * " + text(size_.factors) + " + k * " + text(tiles_.panel());
+      return (merges_parts_ ? "panels" : panels()) + " + j * " + text(size_.factors) + " + k * " +
+             text(tiles_.panel());
     return pointer(product_.right.buffer(), product_.right.dtype(),
                    body_.index(right_.base) + " + (first + j) * " + text(right_.outer_stride) +
                        " + k * " + text(right_.k_stride * of_factor()));
   }
 
-  std::string tile(int64_t rows, int64_t columns, const LeftRows& left) {
+  // `two`: of so many rows each, of two batches.
+  std::string tile(int64_t rows, int64_t columns, const LeftRows& left, bool two) {
     if (tiles_.form == Form::kDots) return prelude_.dot_tile(rows, columns, pairs_);
     // Of the last panel those that have columns.
     const auto vectors = static_cast<int>((columns + tiles_.lanes - 1) / tiles_.lanes);
     if (uses_tiles())
-      return prelude_.matrix_tile(rows > kTileRows, std::min(tiles_.vectors, vectors));
+      return prelude_.matrix_tile({.more_rows = two || rows > kTileRows,
+                                   .vectors = std::min(tiles_.vectors, vectors),
+                                   .has_parts = merges_parts_,
+                                   .is_of_two = two});
     return prelude_.product_tile({.rows = rows,
                                   .vectors = std::min(tiles_.vectors, vectors),
                                   .left = left.order,
@@ -416,7 +448,11 @@ class ProductPrinter {
     const std::string step = text(tiles_.factors);
     const std::string panel = text(tiles_.panel());
     const int64_t rest = size_.columns % tiles_.panel();
-    open_parts();
+    if (merges_parts_) {
+      body_.push_scope(columns_loop_ + 1, "0");
+    } else {
+      open_parts();
+    }
     if (uses_tiles() && size_.factors % kTilePairs != 0) {
       const std::string whole = text(size_.factors / kTilePairs * kTilePairs);
       out().open("for (i64 k = 0, steps; k < " + factors + "; k += steps) {");
@@ -440,18 +476,32 @@ class ProductPrinter {
     if (together_ == 1) left = print_left();
     if (next_rows_ > 0) print_next_rows();
     if (brings_source_) print_source();
-    out().line("i64 j = 0;");
-    out().open("for (; j + " + panel + " <= columns; j += " + panel + ") {");
-    print_strips(left, tiles_.panel(), result_.has_value());
-    out().close();
-    if (rest != 0) {
-      // A panel has zeros behind the last column.
-      out().open("if (j < columns) {");
-      print_strips(left, rest, false);
+    const auto print_columns = [&](Strips strips) {
+      out().open("for (; j + " + panel + " <= columns; j += " + panel + ") {");
+      print_strips(left, tiles_.panel(), result_.has_value(), strips);
       out().close();
+      if (rest != 0) {
+        // A panel has zeros behind the last column.
+        out().open("if (j < columns) {");
+        print_strips(left, rest, false, strips);
+        out().close();
+      }
+    };
+    out().line("i64 j = 0;");
+    if (uses_tiles() && tiles_.tall_strips != tiles_.strips) {
+      // A configuration of tiles serves for all columns.
+      print_columns(Strips::kTall);
+      out().line("j = 0;");
+      print_columns(Strips::kLow);
+    } else {
+      print_columns(Strips::kAll);
     }
     out().close();
-    close_parts();
+    if (merges_parts_) {
+      body_.pop_scope("");
+    } else {
+      close_parts();
+    }
   }
 
   std::string result_place() {
@@ -460,7 +510,8 @@ class ProductPrinter {
   }
 
   // Of the columns from j, to the result's place or the block.
-  void print_strips(LeftRows left, int64_t columns, bool to_result) {
+  enum class Strips : uint8_t { kAll, kTall, kLow };
+  void print_strips(LeftRows left, int64_t columns, bool to_result, Strips strips) {
     const std::string width = text(to_result ? result_->outer_stride : block_width());
     out().line("const " + std::string(pairs_ && !tiles_.packs() ? "u16" : "f32") +
                "* const right = " + right_place() + ";");
@@ -470,18 +521,49 @@ class ProductPrinter {
                  text(tiles_.panel() * size_.factors) + " : steps * " + panel + " - j * " +
                  text(size_.factors) + ";");
     }
+    if (are_in_twos()) print_batches(left, columns, width, to_result, strips, Batches::kTwos);
+    print_batches(left, columns, width, to_result, strips,
+                  are_in_twos() ? Batches::kLast : Batches::kAll);
+  }
+
+  // Of few rows each, two batches are one strip.
+  enum class Batches : uint8_t { kAll, kTwos, kLast };
+  bool are_in_twos() const {
+    return uses_tiles() && together_ > 1 && size_.rows <= kTileRows && !result_ &&
+           next_batch().has_value();
+  }
+  std::optional<int64_t> next_batch() const {
+    const auto linear = linear_in(left_.base, variable(rows_loop_ - 1));
+    if (!linear || !linear->stride.is_constant()) return std::nullopt;
+    return linear->stride.constant();
+  }
+  void print_batches(LeftRows left, int64_t columns, const std::string& width, bool to_result,
+                     Strips strips, Batches batches) {
+    const bool two = batches == Batches::kTwos;
     open_batches();
     if (together_ > 1) left = print_left();
     const std::string to = to_result ? result_place() : block() + (result_ ? "" : " + j");
     out().line("f32* const to = " + to + ";");
-    out().line("i64 m = top;");
+    const std::string parts = text(size_.parts) + ", " +
+                              (!merges_parts_   ? ""
+                               : !copies_left() ? left_part()
+                                                : text(2 * copied_part())) +
+                              ", " + text(tiles_.block_columns * size_.factors);
+    const std::string tall_rows = text(tiles_.tall_strips * tiles_.strip_rows);
+    out().line("i64 m = " + (strips == Strips::kLow
+                                 ? "top < " + tall_rows + " ? " + tall_rows + " : top;"
+                                 : std::string("top;")));
     const auto print = [&](const std::string& end, int64_t rows) {
       if (uses_tiles()) print_configuration(end, rows);
-      out().line("for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left) +
-                 "(" + left.at_row_m + ", " + text(left.stride) + ", right, " +
-                 text(right_stride()) + ", " +
+      out().line("for (; m < " + end + "; m += " + text(rows) + ") " +
+                 tile(rows, columns, left, two) + "(" + left.at_row_m + ", " + text(left.stride) +
+                 ", right, " + text(right_stride()) + ", " +
                  (tiles_.form == Form::kDots ? operand_steps() : "steps") + ", to + (m - top) * " +
-                 width + ", " + width + (size_.parts == 1 ? ", k != 0" : ", k + part != 0") +
+                 width + ", " + width +
+                 (merges_parts_      ? ", false, " + parts
+                  : size_.parts == 1 ? ", k != 0"
+                                     : ", k + part != 0") +
+                 (two ? ", " + text(*next_batch()) + ", " + text(block_of_batch()) : "") +
                  (in_panels_ && !uses_tiles() ? ", m == top ? ahead : 0"
                   : rows_ahead_ > 0           ? ", " + text(rows_ahead_ * right_.k_stride)
                                               : "") +
@@ -495,11 +577,14 @@ class ProductPrinter {
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
     } else {
-      const std::string tall = text(tiles_.tall_strips * tiles_.strip_rows);
-      print("(bottom < " + tall + " ? bottom : " + tall + ")", tiles_.strip_rows);
-      print("bottom", tiles_.low_rows);
+      if (strips != Strips::kLow)
+        print("(bottom < " + tall_rows + " ? bottom : " + tall_rows + ")", tiles_.strip_rows);
+      if (strips != Strips::kTall) print("bottom", tiles_.low_rows);
     }
-    close_batches();
+    const std::string last = "batches - (batches - batch) % 2";
+    if (batches == Batches::kAll) close_batches("batch", 1);
+    if (batches == Batches::kTwos) close_batches("batch", 2);
+    if (batches == Batches::kLast) close_batches(last, 1);
   }
 
   // For strips of so many rows, if there are any up to `end`.
@@ -509,7 +594,9 @@ class ProductPrinter {
     const std::string some = tiles_.tall_strips == tiles_.strips ? "" : "m < " + end + " && ";
     out().open("if (" + some + "tiles != " + wanted + ") {");
     out().line("tiles = " + wanted + ";");
-    out().line(prelude_.configure_tiles() + "(" + text(rows) + ", " + pairs + ");");
+    const std::string configure =
+        are_in_twos() ? prelude_.configure_tiles_of_two() : prelude_.configure_tiles();
+    out().line(configure + "(" + text(rows) + ", " + pairs + ");");
     out().close();
   }
 
@@ -572,6 +659,7 @@ class ProductPrinter {
   int64_t rows_ahead_ = 0;     // of the right operand
   int64_t next_rows_ = 0;      // of a strip
   bool brings_source_ = false;
+  bool merges_parts_ = false;
 };
 
 }  // namespace

@@ -141,7 +141,8 @@ namespace {
 
 std::optional<DType> conversion_target(std::string_view name) {
   if (name == "from_f16" || name == "from_bf16") return DType::kFloat32;
-  if (name == "bits_f16" || name == "bits_bf16") return DType::kUInt16;
+  if (name == "bits_f16" || name == "bits_bf16" || name == "high_bf16" || name == "flushed_bf16")
+    return DType::kUInt16;
   if (name.starts_with("to_")) return parse_dtype(name.substr(3));
   return std::nullopt;
 }
@@ -559,6 +560,36 @@ std::string Prelude::store_tail(DType memory, int lanes) {
   LITZ_CHECK(lanes > 1, "a scalar has no tail");
   return store_like("store_tail", memory, lanes);
 }
+std::string Prelude::store_exact(DType memory, int lanes) {
+  return store_bits("store", "exact", "high_bf16", memory, lanes);
+}
+std::string Prelude::store_exact_tail(DType memory, int lanes) {
+  return store_bits("store_tail", "exact", "high_bf16", memory, lanes);
+}
+std::string Prelude::store_flushed(DType memory, int lanes) {
+  if (!has_pairs() || lanes != 16) return store(memory, lanes);
+  return store_bits("store", "flushed", "flushed_bf16", memory, lanes);
+}
+std::string Prelude::store_flushed_tail(DType memory, int lanes) {
+  if (!has_pairs() || lanes != 16) return store_tail(memory, lanes);
+  return store_bits("store_tail", "flushed", "flushed_bf16", memory, lanes);
+}
+
+// Of bfloat16 on a CPU, whose bits a function of that name gives.
+std::string Prelude::store_bits(std::string_view name, std::string_view how,
+                                std::string_view bits_of, DType memory, int lanes) {
+  if (memory != DType::kBFloat16 || target_.device != nullptr)
+    return store_like(name, memory, lanes);
+  const bool tail = name == "store_tail";
+  const std::string raw = require(name, storage_dtype(memory), lanes);
+  const std::string bits = require(bits_of, DType::kFloat32, lanes);
+  const std::string own =
+      std::string(name) + "_" + std::string(how) + "_" + shape_name(memory, lanes);
+  return define(own, "void " + own + "(void* p, " + type(memory, lanes) + " v" +
+                         (tail ? ", i64 n" : "") + ") { " + raw + "(p, " + bits + "(v)" +
+                         (tail ? ", n" : "") + "); }");
+}
+
 std::string Prelude::store_stream(DType memory, int lanes) {
   return store_like("store_stream", memory, lanes);
 }

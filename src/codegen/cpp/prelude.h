@@ -207,6 +207,12 @@ class Prelude {
   std::string load_tail(DType memory, int lanes);
   std::string store(DType memory, int lanes);
   std::string store_tail(DType memory, int lanes);
+  // ... of values that the memory's dtype has as they are: a half store does not round.
+  std::string store_exact(DType memory, int lanes);
+  std::string store_exact_tail(DType memory, int lanes);
+  // ... where denormal bfloat16 may become 0, which an instruction does that rounds.
+  std::string store_flushed(DType memory, int lanes);
+  std::string store_flushed_tail(DType memory, int lanes);
   std::string store_stream(DType memory, int lanes);
   std::string gather(DType memory, DType offsets, int lanes);
   std::string fence();  // void name(): orders streaming stores before what follows
@@ -291,10 +297,21 @@ class Prelude {
   // rows, and up to kTilePairs pairs of a factor. A thread that has done so calls release_tiles at
   // last.
   std::string configure_tiles();
-  std::string release_tiles();  // void name()
+  std::string configure_tiles_of_two();  // ... for two times so many rows, at most kTileRows
+  std::string release_tiles();           // void name()
   // product_tile for pairs, of more than kTileRows rows or of no more, and one or two times
-  // kTileColumns columns. `steps` counts pairs: whole tiles, or the one that is configured.
-  std::string matrix_tile(bool more_rows, int vectors);
+  // kTileColumns columns. `steps` counts pairs: whole tiles, or the one that is configured. There
+  // may be more arguments:
+  //   i64 parts, i64 a_part, i64 b_part   so many products are added up, each of operands that lie
+  //                                       so far behind those of the one before
+  //   i64 a_next, i64 c_next              the second tile's rows lie so far behind the first one's
+  struct MatrixTile {
+    bool more_rows = false;
+    int vectors = 1;
+    bool has_parts = false;
+    bool is_of_two = false;
+  };
+  std::string matrix_tile(const MatrixTile& tile);
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): the columns
   // of a matrix whose rows are `stride` bfloat16 apart, as rows of pairs, `width` pairs apart.
   std::string turn_pairs();
@@ -336,6 +353,7 @@ class Prelude {
   std::string load_joined_rows();
   std::string load_part_of_joined_rows();
   std::string load_part_of_pairs();
+  void print_configuration(const std::string& own, const std::string& top, const std::string& low);
   void print_packing_of_columns(const std::string& own, DType memory, int vectors, int elements);
   void add_missing(std::string what);
   std::string fragment(std::string_view name, DType dtype, int lanes);
@@ -349,6 +367,8 @@ class Prelude {
   std::string join(std::string_view low, std::string_view high, DType dtype, int lanes);
   std::string load_like(std::string_view name, DType memory, int lanes);
   std::string store_like(std::string_view name, DType memory, int lanes);
+  std::string store_bits(std::string_view name, std::string_view how, std::string_view bits,
+                         DType memory, int lanes);
   bool is_pack(int bytes, int lanes) const {
     return lanes > 1 && (target_.device != nullptr || bytes * lanes > target_.vector_bytes);
   }

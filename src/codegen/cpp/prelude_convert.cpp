@@ -45,6 +45,20 @@ LITZ_INLINE @T{u16} @N(@V x) {
 }
 )";
 
+// Of a value that is a bfloat16.
+constexpr std::string_view kHighBits = R"(
+LITZ_INLINE @T{u16} @N(@V x) { return @{to_u16:u32}(__builtin_bit_cast(@T{u32}, x) >> 16); }
+)";
+
+// Of 16 lanes.
+constexpr std::string_view kFlushedBits = R"(
+LITZ_INLINE @T{u16} @N(@V x) {
+  @T{u16} r;
+  __asm__("vcvtneps2bf16 %1, %0" : "=v"(r) : "v"(x));
+  return r;
+}
+)";
+
 std::string half_to_float(const PreludeTarget& target, Shape shape) {
   if (!target.f16c || (!shape.scalar() && shape.bytes() < 8)) return std::string(kHalfToFloat);
   std::string head =
@@ -239,6 +253,8 @@ std::string convert_fragment(const PreludeTarget& target, std::string_view name,
   if (name == "from_bf16") return std::string(kBrainToFloat);
   if (name == "bits_f16") return float_to_half(target, from);
   if (name == "bits_bf16") return std::string(kFloatToBrain);
+  if (name == "high_bf16") return std::string(kHighBits);
+  if (name == "flushed_bf16") return std::string(kFlushedBits);
   if (is_floating(from.dtype) && is_integral(to)) {
     if (to == DType::kInt32 || to == DType::kInt64) {
       return replace_to(float_to_int(target, from, to), to);

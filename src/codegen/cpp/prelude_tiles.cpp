@@ -22,19 +22,30 @@ std::string statement(const std::string& instructions, const std::string& inputs
 std::string Prelude::configure_tiles() {
   const std::string own = "configure_tiles";
   if (!defined_.insert(own).second) return own;
+  const std::string high = number(kTileRows);
+  print_configuration(own, "rows < " + high + " ? (u8)rows : " + high, "(u8)(rows - top)");
+  return own;
+}
+
+std::string Prelude::configure_tiles_of_two() {
+  const std::string own = "configure_tiles_of_two";
+  if (defined_.insert(own).second) print_configuration(own, "(u8)rows", "top");
+  return own;
+}
+
+void Prelude::print_configuration(const std::string& own, const std::string& top,
+                                  const std::string& low) {
   type(DType::kUInt8, 1);
   type(DType::kInt64, 1);
-  const std::string high = number(kTileRows);
   body_ +=
       kFunction + own +
-      "(i64 rows, i64 pairs) {\n  alignas(64) u8 sizes[64] = {1};\n  const u8 top = rows < " +
-      high + " ? (u8)rows : " + high + ";\n  const u8 low = (u8)(rows - top);\n" +
+      "(i64 rows, i64 pairs) {\n  alignas(64) u8 sizes[64] = {1};\n  const u8 top = " + top +
+      ";\n  const u8 low = " + low + ";\n" +
       "  const u8 rows_of[8] = {top, top, low, low, top, low, (u8)pairs, (u8)pairs};\n" +
       "  for (int i = 0; i < 8; ++i) {\n    if (rows_of[i] == 0) continue;\n" +
       "    sizes[16 + 2 * i] = i == 4 || i == 5 ? (u8)(4 * pairs) : " + number(4 * kTileColumns) +
       ";\n    sizes[48 + i] = rows_of[i];\n  }\n" +
       "  __asm__ volatile(\"ldtilecfg %0\" : : \"m\"(sizes));\n}\n";
-  return own;
 }
 
 std::string Prelude::release_tiles() {
@@ -44,9 +55,11 @@ std::string Prelude::release_tiles() {
   return own;
 }
 
-std::string Prelude::matrix_tile(bool more_rows, int vectors) {
-  const int down = more_rows ? 2 : 1;
-  const std::string own = "matrix_product_" + number(down) + "x" + number(vectors);
+std::string Prelude::matrix_tile(const MatrixTile& tile) {
+  const int down = tile.more_rows ? 2 : 1;
+  const int vectors = tile.vectors;
+  const std::string own = "matrix_product_" + number(down) + "x" + number(vectors) +
+                          (tile.has_parts ? "_of_parts" : "") + (tile.is_of_two ? "_of_two" : "");
   if (!defined_.insert(own).second) return own;
   type(DType::kUInt16, 1);
   type(DType::kFloat32, 1);
@@ -57,8 +70,7 @@ std::string Prelude::matrix_tile(bool more_rows, int vectors) {
   std::string places;
   for (int i = 0; i < down; ++i) {
     for (int j = 0; j < vectors; ++j) {
-      places +=
-          "\"r\"(c + " + number(i * kTileRows) + " * width + " + number(j * kTileColumns) + "), ";
+      places += "\"r\"(c + " + number(i) + " * c_next + " + number(j * kTileColumns) + "), ";
     }
   }
   places += "\"r\"(4 * width)";
@@ -94,15 +106,27 @@ std::string Prelude::matrix_tile(bool more_rows, int vectors) {
   }
   std::string t = kFunction + own +
                   "(const u16* a, i64 a_stride, const f32* b, i64 b_stride, i64 steps, f32* c, "
-                  "i64 width, bool adds) {\n  if (adds) {\n  " +
-                  statement(loads, places) + "  } else {\n  " + "  __asm__ volatile(\"" + zeros +
-                  "\" ::);\n  }\n";
+                  "i64 width, bool adds" +
+                  (tile.has_parts ? ", i64 parts, i64 a_part, i64 b_part" : "") +
+                  (tile.is_of_two ? ", i64 a_next, i64 c_next) {\n"
+                                  : ") {\n  const i64 a_next = " + number(kTileRows) +
+                                        " * a_stride, c_next = " + number(kTileRows) +
+                                        " * width;\n  (void)a_next, (void)c_next;\n") +
+                  "  if (adds) {\n  " + statement(loads, places) + "  } else {\n  " +
+                  "  __asm__ volatile(\"" + zeros + "\" ::);\n  }\n";
+  if (tile.has_parts) {
+    t +=
+        "  const f32* const b_of_all = b;\n  for (i64 part = 0; part < parts; ++part, a += a_part) "
+        "{\n  b = b_of_all + part * b_part;\n";
+  }
   for (int i = 0; i < down; ++i)
-    t += "  const u16* a" + number(i) + " = a + " + number(i * kTileRows) + " * a_stride;\n";
+    t += "  const u16* a" + number(i) + " = a + " + number(i) + " * a_next;\n";
   t += "  for (i64 k = 0; k < steps; k += " + number(kTilePairs) + ") {\n  " +
        statement(step, inputs);
   for (int i = 0; i < down; ++i) t += "    a" + number(i) + " += " + number(2 * kTilePairs) + ";\n";
-  t += "    b += " + number(kTilePairs) + " * b_stride;\n  }\n" + statement(stores, places);
+  t += "    b += " + number(kTilePairs) + " * b_stride;\n  }\n";
+  if (tile.has_parts) t += "  }\n";
+  t += statement(stores, places);
   body_ += t + "}\n";
   return own;
 }

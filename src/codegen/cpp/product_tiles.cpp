@@ -10,10 +10,14 @@ namespace {
 
 constexpr int64_t kFactors = 192;      // of a step, at most: one term after the other is added up
 constexpr int64_t kDotFactors = 1536;  // ... in each lane one of so many
+constexpr int64_t kTileFactors = 256;  // of a matrix unit
 constexpr int64_t kLineFactors = 16;
 constexpr int64_t kBlockRows = 96;     // the left operand's rows of a step stay in the second cache
 constexpr int64_t kMostColumns = 128;  // ... and the block itself
 constexpr int64_t kPackedElements = 192 * 1024;  // of a block, on the stack
+// Matrix units are as fast as what they read comes. CPUs that have one have 2 MiB of second cache.
+constexpr int64_t kMostTileColumns = 256;
+constexpr int64_t kPackedTileElements = 256 * 1024;
 constexpr int64_t kFewestColumns = 64;
 constexpr int64_t kMostDotRows = 24;  // with more of them packing is faster
 constexpr int64_t kFewestDotFactors = 64;
@@ -43,8 +47,10 @@ void choose_form(const ProductSize& size, int vector_bytes, ProductTiles& tiles)
   if (size.matrix_unit && size.rows >= kFewestTileRows) {
     tiles.form = Form::kTiles;
     tiles.vectors = 2;
-    tiles.strip_rows = std::min(size.rows, 2 * kTileRows);
-    tiles.strips = ceil_div(size.rows, tiles.strip_rows);
+    // Strips of one height, if there can be as few: of another one, tiles are configured anew.
+    tiles.strips = ceil_div(size.rows, 2 * kTileRows);
+    tiles.strip_rows =
+        size.rows % tiles.strips == 0 ? size.rows / tiles.strips : int64_t{2 * kTileRows};
     tiles.tall_strips = size.rows / tiles.strip_rows;
     tiles.low_rows = size.rows % tiles.strip_rows;
     return;
@@ -92,9 +98,7 @@ int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int6
 }
 
 bool are_far_rows(const ProductTiles& tiles, int64_t bytes) {
-  if (tiles.form == Form::kTiles)
-    return tiles.strip_rows * std::gcd(bytes, kCacheWayBytes) > kFarRows * kCacheWayBytes;
-  return bytes % kCacheWayBytes == 0 && tiles.strip_rows > kFarRows;
+  return tiles.form != Form::kTiles && bytes % kCacheWayBytes == 0 && tiles.strip_rows > kFarRows;
 }
 
 int64_t rows_ahead(const ProductTiles& tiles, int64_t stride) {
@@ -127,7 +131,11 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
   ProductTiles tiles;
   tiles.lanes = vector_bytes / 4;
   choose_form(size, vector_bytes, tiles);
-  const int64_t most_factors = tiles.form == Form::kDots ? kDotFactors : kFactors;
+  const bool of_unit = tiles.form == Form::kTiles;
+  const int64_t most_columns = of_unit ? kMostTileColumns : kMostColumns;
+  const int64_t most_factors = of_unit                     ? kTileFactors
+                               : tiles.form == Form::kDots ? kDotFactors
+                                                           : kFactors;
   tiles.factors = ceil_div(size.factors, ceil_div(size.factors, most_factors));
   // Whole lines of the caches.
   if (tiles.factors < size.factors)
@@ -144,12 +152,13 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
     const int64_t row_blocks = ceil_div(tiles.strips, std::max<int64_t>(1, wanted));
     tiles.block_strips = ceil_div(tiles.strips, row_blocks);
   };
-  const int64_t packed = kPackedElements / (size.factors * size.parts);
+  const int64_t packed =
+      (of_unit ? kPackedTileElements : kPackedElements) / (size.factors * size.parts);
   const auto limit_columns = [&] {
     // Of one block of rows the columns are packed for each step.
     const bool packs_all =
         tiles.packs() && !size.in_panels && (size.batches > 1 || tiles.row_blocks() > 1);
-    return packs_all ? std::min(packed, kMostColumns) : kMostColumns;
+    return packs_all ? std::min(packed, most_columns) : most_columns;
   };
   set_strips(kBlockRows / tiles.strip_rows);
   set_columns(limit_columns());

@@ -11,8 +11,8 @@
 // Strips are as high as the registers hold, or one row less, so that no row is left over.
 //
 // A matrix unit (AMX) computes a register tile of pairs in tiles of its own: strips are two of them
-// high, the last one what is left, and a step is whole tiles of factors; those that are left over
-// are a step of their own.
+// high, or all less by as much, or the last one is what is left; a step is whole tiles of factors,
+// and those that are left over are a step of their own.
 //
 // Where there are so few rows that packing is much of the work, the right operand is read where it
 // is, too: in vectors along its columns, or along the factors where these are neighbours of both.
@@ -74,7 +74,7 @@ int64_t column_blocks(const ProductSize& size, const ProductTiles& tiles);
 int64_t batches_of_item(const ProductSize& size, const ProductTiles& tiles, int64_t extent);
 
 // Whether rows of the left operand, so many bytes apart, are too many for the first level cache,
-// because they lie in the same few lines of it.
+// because they lie in the same few lines of it. A matrix unit reads whole lines, once.
 bool are_far_rows(const ProductTiles& tiles, int64_t bytes);
 
 // How many rows of float32 ahead, so many elements apart, the right operand is brought into the
