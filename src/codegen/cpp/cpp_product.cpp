@@ -230,7 +230,11 @@ class ProductPrinter {
     return pairs_ ? (tiles_.block_rows() + tiles_.lanes - 1) / tiles_.lanes * tiles_.lanes
                   : tiles_.block_rows();
   }
-  int64_t block_width() const { return result_ ? tiles_.panel() : tiles_.block_columns; }
+  // Rows of tiles do not lie powers of two apart.
+  int64_t block_width() const {
+    if (result_) return tiles_.panel();
+    return tiles_.block_columns + (uses_tiles() ? tiles_.lanes : 0);
+  }
 
   void declare_arrays() {
     const auto declare = [&](const std::string& name, int64_t elements) {

@@ -10,13 +10,14 @@ namespace {
 
 constexpr int64_t kFactors = 192;      // of a step, at most: one term after the other is added up
 constexpr int64_t kDotFactors = 1536;  // ... in each lane one of so many
-constexpr int64_t kTileFactors = 256;  // of a matrix unit
+constexpr int64_t kTileFactors = 512;  // of a matrix unit
 constexpr int64_t kLineFactors = 16;
 constexpr int64_t kBlockRows = 96;     // the left operand's rows of a step stay in the second cache
 constexpr int64_t kMostColumns = 128;  // ... and the block itself
 constexpr int64_t kPackedElements = 192 * 1024;  // of a block, on the stack
-// Matrix units are as fast as what they read comes. CPUs that have one have 2 MiB of second cache.
-constexpr int64_t kMostTileColumns = 256;
+// Matrix units are as fast as what they read comes. A strip of many columns stays in the first cache
+// until it is stored; the panels come from the second one, of 2 MiB on CPUs that have such a unit.
+constexpr int64_t kMostTileColumns = 512;
 constexpr int64_t kPackedTileElements = 256 * 1024;
 constexpr int64_t kFewestColumns = 64;
 constexpr int64_t kMostDotRows = 24;  // with more of them packing is faster
@@ -160,7 +161,7 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
         tiles.packs() && !size.in_panels && (size.batches > 1 || tiles.row_blocks() > 1);
     return packs_all ? std::min(packed, most_columns) : most_columns;
   };
-  set_strips(kBlockRows / tiles.strip_rows);
+  set_strips(of_unit ? 1 : kBlockRows / tiles.strip_rows);
   set_columns(limit_columns());
   const auto wants_more = [&] {
     return size.batches * column_blocks(size, tiles) * tiles.row_blocks() < kEnoughItems &&
