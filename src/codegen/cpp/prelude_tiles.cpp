@@ -37,6 +37,11 @@ std::string Prelude::configure_tiles() {
   return own;
 }
 
+std::string Prelude::pairs_of_whole_tiles(const std::string& rows) {
+  return "(" + rows + " + " + number(2 * kTilePairs - 1) + ") / " + number(2 * kTilePairs) + " * " +
+         number(kTilePairs);
+}
+
 std::string Prelude::release_tiles() {
   const std::string own = "release_tiles";
   if (!defined_.insert(own).second) return own;
