@@ -12,6 +12,7 @@ constexpr int64_t kKeys = 384;                   // of a step
 constexpr int64_t kUnsharedKeys = 256;           // ... that is packed by itself
 constexpr int64_t kPackedElements = 192 * 1024;  // of a batch, on the stack
 constexpr int64_t kFewQueries = 6;
+constexpr int64_t kFewTileQueries = 1;  // ... of a matrix unit
 constexpr int64_t kStrips = 4;
 constexpr int64_t kUnsharedStrips = 12;
 constexpr int64_t kTallStrips = 2;  // of a matrix unit
@@ -28,7 +29,8 @@ AttentionTiles plan_attention_tiles(const AttentionSize& size, int vector_bytes)
   AttentionTiles tiles;
   tiles.lanes = vector_bytes / 4;
   const int64_t together = size.rows > 0 ? size.rows : size.queries;
-  tiles.in_place = together > 0 && together <= kFewQueries && size.is_in_order &&
+  const int64_t few_queries = size.matrix_unit ? kFewTileQueries : kFewQueries;
+  tiles.in_place = together > 0 && together <= few_queries && size.is_in_order &&
                    size.features % tiles.lanes == 0;
   tiles.matrix_unit = size.matrix_unit && !tiles.in_place;
   tiles.strip_rows = tiles.matrix_unit ? 2 * kTileRows : most_tile_rows(vector_bytes);

@@ -454,9 +454,9 @@ class AttentionPrinter {
     const auto of_pairs = [&](const std::string& keys) {
       return tiles_.matrix_unit ? Prelude::pairs_of_whole_tiles(keys)
              : pairs_           ? "(" + keys + " + 1) / 2"
-                                : keys;
+                                : "(" + keys + ")";
     };
-    const std::string keys = !tiles_.packs_all   ? "(" + of_pairs("(step_end - k)") + ")"
+    const std::string keys = !tiles_.packs_all   ? "(" + of_pairs("step_end - k") + ")"
                              : tiles_.matrix_unit ? text(whole(size_.keys, 2 * kTilePairs) / 2)
                              : pairs_             ? text((size_.keys + 1) / 2)
                                                   : text(size_.keys);
@@ -466,7 +466,7 @@ class AttentionPrinter {
     const auto sum = [&](int vectors, const std::string& feature) {
       return product(vectors, left("scores") + ", " + text(halves * scores_width()) +
                                   ", values + " + feature + " * " + keys + first + ", " + panel +
-                                  ", " + of_pairs("(stop - k)") + ", sums + " + rows_before +
+                                  ", " + of_pairs("stop - k") + ", sums + " + rows_before +
                                   text(sums_width()) + " + " + feature + ", " + text(sums_width()) +
                                   ", true");
     };
@@ -518,7 +518,7 @@ class AttentionPrinter {
     out().open("if (higher > top_score) {");
     out().open("if (top_score > " + infinity + ") {");
     out().line("const f32 less = " + prelude_.function(PreludeFn::kExp, DType::kFloat32, 1) + "(" +
-               scaled("(top_score - higher)") + ");");
+               scaled("top_score - higher") + ");");
     const std::string scale = prelude_.scale_row();
     out().line(scale + "(totals + " + place + " * " + lanes + ", " + lanes + ", less);");
     out().line(scale + "(sums + " + place + " * " + text(sums_width()) + ", " + text(sums_width()) +
@@ -535,7 +535,7 @@ class AttentionPrinter {
     }
     const std::string factor = literal(scale_.value_or(1) * std::numbers::log2e);
     const std::string end = tiles_.matrix_unit
-                                ? "2 * (" + Prelude::pairs_of_whole_tiles("(stop - k)") + ")"
+                                ? "2 * (" + Prelude::pairs_of_whole_tiles("stop - k") + ")"
                                 : "stop - k + 1";
     out().line(prelude_.weigh_row_in_pairs() + "(s, row_stop - k, " + end + ", " + factor +
                ", higher > " + infinity + " ? higher : 0.0f" + totals);
@@ -545,7 +545,7 @@ class AttentionPrinter {
 
   // What the rows of scores and `tops` have, as a score.
   std::string scaled(const std::string& value) const {
-    return scale_ && *scale_ != 1 ? value + " * " + literal(*scale_) : value;
+    return scale_ && *scale_ != 1 ? "(" + value + ") * " + literal(*scale_) : value;
   }
 
   // Scores from the products of a row; declares `higher`, their greatest.
