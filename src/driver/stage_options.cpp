@@ -90,8 +90,7 @@ PassOptions pass_options(const Options& options) {
       return attention == AttentionKernels::kAuto || attention == AttentionKernels::kOn;
     };
     passes.attention_kernels = are_kernels(cpu_attention_kernels(options, DType::kFloat32));
-    passes.float16_attention_kernels =
-        are_kernels(cpu_attention_kernels(options, DType::kFloat16));
+    passes.float16_attention_kernels = are_kernels(cpu_attention_kernels(options, DType::kFloat16));
     passes.bfloat16_attention_kernels =
         are_kernels(cpu_attention_kernels(options, DType::kBFloat16));
   }

@@ -49,8 +49,8 @@ TEST(AttentionTiles, CoverEverySize) {
   }
 }
 
-// A matrix unit's strips are of one height but for the last one, which has a row at least, and steps
-// are whole tiles of pairs of keys.
+// A matrix unit's strips are of one height but for the last one, which has a row at least, and
+// steps are whole tiles of pairs of keys.
 TEST(AttentionTiles, FillAMatrixUnit) {
   for (int64_t queries : {0, 1, 2, 7, 16, 17, 33, 49, 197, 1500}) {
     for (int64_t keys : {0, 2, 17, 385, 100000}) {

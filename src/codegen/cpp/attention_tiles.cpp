@@ -41,9 +41,8 @@ AttentionTiles plan_attention_tiles(const AttentionSize& size, int vector_bytes)
   } else if (size.queries > 0) {
     tiles.strips = ceil_div(size.queries, tiles.strip_rows);
     tiles.strip_rows = ceil_div(size.queries, tiles.strips);
-    tiles.tall_strips = tiles.matrix_unit
-                            ? tiles.strips
-                            : size.queries - tiles.strips * (tiles.strip_rows - 1);
+    tiles.tall_strips =
+        tiles.matrix_unit ? tiles.strips : size.queries - tiles.strips * (tiles.strip_rows - 1);
     tiles.ends_short = tiles.matrix_unit && tiles.strips * tiles.strip_rows > size.queries;
   }
   const int64_t panel = tiles.panel();

@@ -6,8 +6,8 @@
 //   step     `keys` keys: the scores of a strip and a step stay in the first level cache, and so do
 //            the sums that they are added to
 //
-// A matrix unit (AMX) multiplies strips of two of its tiles' rows. Factors and keys fill whole tiles,
-// with zeros, and so do strips: what rows behind the last one get is nobody's.
+// A matrix unit (AMX) multiplies strips of two of its tiles' rows. Factors and keys fill whole
+// tiles, with zeros, and so do strips: what rows behind the last one get is nobody's.
 //
 // Where a batch has few queries, keys and values are read where they are. Else they are packed, as
 // the right operands of products are: panels of vectors, for all keys of a batch at once where the
@@ -24,9 +24,9 @@ struct AttentionSize {
   int64_t keys = 0;     // 0: not known
   int64_t factors = 0;
   int64_t features = 0;
-  int64_t rows = 0;         // not 0: queries of an item that are to stay together
-  bool is_in_order = true;  // keys and values are equally far from each other
-  bool pairs = false;       // factors and keys are packed as pairs of bfloat16
+  int64_t rows = 0;          // not 0: queries of an item that are to stay together
+  bool is_in_order = true;   // keys and values are equally far from each other
+  bool pairs = false;        // factors and keys are packed as pairs of bfloat16
   bool matrix_unit = false;  // ... and multiplied in a matrix unit's tiles
 };
 

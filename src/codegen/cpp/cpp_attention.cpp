@@ -147,8 +147,8 @@ class AttentionPrinter {
     size.factors = attention_.factors.extent.constant();
     size.features = analysis_.extent(feature_loop_).constant();
     size.is_in_order = keys_.in_order && values_.in_order;
-    size.pairs = prelude_.has_pairs() && attention_.key.dtype() == DType::kBFloat16 &&
-                 size.is_in_order;
+    size.pairs =
+        prelude_.has_pairs() && attention_.key.dtype() == DType::kBFloat16 && size.is_in_order;
     size.matrix_unit = size.pairs && prelude_.has_tiles();
     return size;
   }
@@ -297,9 +297,9 @@ class AttentionPrinter {
   }
   void pack_keys(DType memory, const std::string& from, const std::string& stride,
                  const std::string& count) {
-    out().line((pairs_ ? prelude_.pack_pairs(2, tiles_.matrix_unit)
-                       : prelude_.pack_columns(memory, 2)) +
-               "(" + from + ", " + stride + ", " + text(size_.factors) + ", " + count + ", keys);");
+    out().line(
+        (pairs_ ? prelude_.pack_pairs(2, tiles_.matrix_unit) : prelude_.pack_columns(memory, 2)) +
+        "(" + from + ", " + stride + ", " + text(size_.factors) + ", " + count + ", keys);");
   }
   void pack_values(Expr load, const std::string& at, const std::string& stride,
                    const std::string& count) {
@@ -308,8 +308,8 @@ class AttentionPrinter {
   void pack_values(DType memory, const std::string& from, const std::string& stride,
                    const std::string& count) {
     out().line((pairs_ ? prelude_.join_rows(tiles_.matrix_unit) : prelude_.pack_rows(memory, 2)) +
-               "(" + from + ", " + stride + ", " + count + ", " + text(size_.features) + ", values" +
-               (pairs_ ? ", " + text(tiles_.panel()) : "") + ");");
+               "(" + from + ", " + stride + ", " + count + ", " + text(size_.features) +
+               ", values" + (pairs_ ? ", " + text(tiles_.panel()) : "") + ");");
   }
 
   // From the key `k` on.
@@ -456,7 +456,7 @@ class AttentionPrinter {
              : pairs_           ? "(" + keys + " + 1) / 2"
                                 : "(" + keys + ")";
     };
-    const std::string keys = !tiles_.packs_all   ? "(" + of_pairs("step_end - k") + ")"
+    const std::string keys = !tiles_.packs_all    ? "(" + of_pairs("step_end - k") + ")"
                              : tiles_.matrix_unit ? text(whole(size_.keys, 2 * kTilePairs) / 2)
                              : pairs_             ? text((size_.keys + 1) / 2)
                                                   : text(size_.keys);
@@ -512,8 +512,9 @@ class AttentionPrinter {
     }
     const std::string place = "(" + row + " - top)";
     out().line("const f32 top_score = tops[" + row + " - top];");
-    out().line("higher = higher " + (pairs_ ? "- top_score > " + literal(kSlack / scale_.value_or(1))
-                                            : std::string("> top_score")) +
+    out().line("higher = higher " +
+               (pairs_ ? "- top_score > " + literal(kSlack / scale_.value_or(1))
+                       : std::string("> top_score")) +
                " ? higher : top_score;");
     out().open("if (higher > top_score) {");
     out().open("if (top_score > " + infinity + ") {");
@@ -600,9 +601,9 @@ class AttentionPrinter {
                ", 1.0f / (total == 0.0f ? 1.0f : total));");
     if (attention_.logsumexp.valid())
       out().line("((f32*)" + arguments_.pointer(attention_.logsumexp) + ")[" +
-                 body_.index(attention_.logsumexp_offset) + "] = total == 0.0f ? 0.0f : " +
-                 scaled("tops[" + row + " - top]") + " + " + prelude_.function(PreludeFn::kLog, DType::kFloat32, 1) +
-                 "(total);");
+                 body_.index(attention_.logsumexp_offset) +
+                 "] = total == 0.0f ? 0.0f : " + scaled("tops[" + row + " - top]") + " + " +
+                 prelude_.function(PreludeFn::kLog, DType::kFloat32, 1) + "(total);");
     body_.set_accumulator_array(1, sums, feature_loop_, "0");
     out().line("const i64 to = " + text(size_.features) + ";");
     out().line("i64 v = 0;");

@@ -87,12 +87,14 @@ std::string Prelude::power_of_two() {
   std::string sums;
   for (const char* coefficient : {"0.0520107374f", "0.241443783f", "0.693003416f", "1.00000262f"})
     sums += "  p = " + fused + "(p, r, " + spread + "(" + coefficient + "));\n";
-  return define(own, vector + " " + own + "(" + vector + " x) {\n  " + vector +
-                         " r, y;\n  u16 counts;\n  __asm__(\"vreduceps $1, %1, %0\" : \"=v\"(r) : \"v\"(x));\n  " +
-                         vector + " p = " + spread + "(0.0135342432f);\n" + sums +
-                         "  __asm__(\"vcmpnltps %3, %2, %1\\n\\tvscalefps %2, %4, %0 "
-                         "%{%1%}%{z%}\"\n          : \"=v\"(y), \"=&Yk\"(counts) : \"v\"(x), \"v\"(" +
-                         spread + "(-126.0f)), \"v\"(p));\n  return y;\n}");
+  return define(
+      own,
+      vector + " " + own + "(" + vector + " x) {\n  " + vector +
+          " r, y;\n  u16 counts;\n  __asm__(\"vreduceps $1, %1, %0\" : \"=v\"(r) : \"v\"(x));\n  " +
+          vector + " p = " + spread + "(0.0135342432f);\n" + sums +
+          "  __asm__(\"vcmpnltps %3, %2, %1\\n\\tvscalefps %2, %4, %0 "
+          "%{%1%}%{z%}\"\n          : \"=v\"(y), \"=&Yk\"(counts) : \"v\"(x), \"v\"(" +
+          spread + "(-126.0f)), \"v\"(p));\n  return y;\n}");
 }
 
 std::string Prelude::store_rounded() {
@@ -119,8 +121,8 @@ std::string Prelude::weigh_row_in_pairs() {
   const std::string n = std::to_string(lanes);
   const std::string two = std::to_string(2 * lanes);
   const auto step = [&](const std::string& at, const std::string& sum) {
-    return "    y = " + power + "((" + load_vector + "(s + " + at + ") - top) * by);\n    " + store_weight + "(w + " + at + ", y);\n    " + sum + " = " +
-           sum + " + y;\n";
+    return "    y = " + power + "((" + load_vector + "(s + " + at + ") - top) * by);\n    " +
+           store_weight + "(w + " + at + ", y);\n    " + sum + " = " + sum + " + y;\n";
   };
   body_ += kFunction + own +
            "(f32* s, i64 keys, i64 end, f32 factor, f32 base, f32* total) {\n"
@@ -154,12 +156,12 @@ std::string Prelude::greatest_of_row() {
   };
   body_ += "\nstatic __attribute__((noinline, unused)) f32 " + own + "(f32* s, i64 keys) {\n  " +
            "const " + vector + " none = " + spread + "(-__builtin_inff());\n  " + vector +
-           " x, t0 = none, t1 = none;\n  i64 j = 0;\n  for (; j + " + two + " <= keys; j += " +
-           two + ") {\n" + step("j", "t0") + step("j + " + n, "t1") + "  }\n  if (j + " + n +
-           " <= keys) {\n" + step("j", "t0") + "    j += " + n + ";\n  }\n  if (j < keys) {\n" +
-           "    x = " + first + "(keys - j) ? " + load_vector + "(s + j) : none;\n    " +
-           store_vector + "(s + j, x);\n" + take("t1") + "  }\n  return " + greatest +
-           "(t1 > t0 ? t1 : t0);\n}\n";
+           " x, t0 = none, t1 = none;\n  i64 j = 0;\n  for (; j + " + two +
+           " <= keys; j += " + two + ") {\n" + step("j", "t0") + step("j + " + n, "t1") +
+           "  }\n  if (j + " + n + " <= keys) {\n" + step("j", "t0") + "    j += " + n +
+           ";\n  }\n  if (j < keys) {\n" + "    x = " + first + "(keys - j) ? " + load_vector +
+           "(s + j) : none;\n    " + store_vector + "(s + j, x);\n" + take("t1") +
+           "  }\n  return " + greatest + "(t1 > t0 ? t1 : t0);\n}\n";
   return own;
 }
 

@@ -91,8 +91,7 @@ std::string Prelude::join_rows(bool whole_tiles) {
            load_both +
            "(p, stride);\n        } else if (left > 0) {\n          joined = " + load_part +
            "(p, stride, left < " + n + " ? left : " + n + ", k + 1 < rows);\n        }\n        " +
-           store_vector + "(panel + i, joined);\n      }\n    }\n  }\n" +
-           rest + "}\n";
+           store_vector + "(panel + i, joined);\n      }\n    }\n  }\n" + rest + "}\n";
   return own;
 }
 
