@@ -66,10 +66,12 @@ AttentionTiles plan_attention_tiles(const AttentionSize& size, int vector_bytes)
   return tiles;
 }
 
-double attention_nanoseconds(const AttentionSize& size, int lanes) {
+double attention_nanoseconds(const AttentionSize& size, const AttentionTiles& tiles) {
   constexpr double kMultiplyAdd = 0.3;
   constexpr double kExponential = 20;  // multiply-adds
-  return kMultiplyAdd / lanes * (static_cast<double>(size.factors + size.features) + kExponential);
+  const double at_once = tiles.matrix_unit ? 8 : 1;
+  return kMultiplyAdd / tiles.lanes *
+         (static_cast<double>(size.factors + size.features) / at_once + kExponential);
 }
 
 }  // namespace litz

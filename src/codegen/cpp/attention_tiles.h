@@ -53,6 +53,6 @@ int64_t most_tile_rows(int vector_bytes);
 AttentionTiles plan_attention_tiles(const AttentionSize& size, int vector_bytes);
 
 // Of a query and a key.
-double attention_nanoseconds(const AttentionSize& size, int lanes);
+double attention_nanoseconds(const AttentionSize& size, const AttentionTiles& tiles);
 
 }  // namespace litz

@@ -113,8 +113,8 @@ class AttentionPrinter {
     CppFunction function;
     function.body = body_.take_text();
     const int64_t keys = size_.keys > 0 ? size_.keys : kGuessedLength;
-    const double nanoseconds = attention_nanoseconds(size_, tiles_.lanes) *
-                               static_cast<double>(keys * tiles_.block_rows());
+    const double nanoseconds =
+        attention_nanoseconds(size_, tiles_) * static_cast<double>(keys * tiles_.block_rows());
     function.total = row_blocks();
     for (size_t i = 0; i < batch_loops_; ++i) function.total += " * " + length(i);
     function.grain =
