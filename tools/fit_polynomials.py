@@ -123,6 +123,9 @@ def exp_rest(t):
 
 FITS = {
     "exp f32": lambda: fit_polynomial(exp_rest, -HALF_LN2, HALF_LN2, 5, lambda t: t * t, 32),
+    "exp2 f32 of weights": lambda: fit_polynomial(
+        lambda t: mp.exp(t * LN2), 0, 1, 5, lambda t: mp.exp(-t * LN2), 32
+    ),
     "expm1 f32": lambda: fit_polynomial(exp_rest, -HALF_LN2, HALF_LN2, 6, abs, 32),
     "exp2 f32": lambda: fit_polynomial(
         lambda t: mp.expm1(t * LN2) / t, -0.505, 0.505, 6, lambda t: 2 * t, 32

@@ -87,7 +87,7 @@ constexpr ValidValues between(double least, double most) { return {least, most};
     "floats")                                                                                     \
   X(attention, std::string, "auto", true, "LITZ_ATTENTION", kAny,                                 \
     "let kernels compute attention: off, on, or auto, which is where that pays: with autotune "   \
-    "by measuring, else on a CPU with AVX2 (half floats: without AMX), on a GPU (Triton, half "   \
+    "by measuring, else on a CPU with AVX2 (float16: without AMX), on a GPU (Triton, half "       \
     "floats) where the library has no fast kernel for its mask")                                  \
   X(random, std::string, "fused", true, "LITZ_RANDOM", kAny,                                      \
     "where random numbers come from: fused, kernels compute them from seeds that PyTorch's "      \

@@ -41,14 +41,16 @@ AttentionKernels attention_kernels(const Options& options) {
                   "'; there are auto, on, off");
 }
 
-// Vectors of 128 bits are too few for registers full of sums, and of half floats a matrix unit is
-// the library's.
-AttentionKernels cpu_attention_kernels(const Options& options, bool of_halves) {
+// Vectors of 128 bits are too few for registers full of sums. A matrix unit is the library's for
+// float16, as kernels use it for bfloat16 alone, with vectors that multiply pairs.
+AttentionKernels cpu_attention_kernels(const Options& options, DType dtype) {
   const AttentionKernels attention = attention_kernels(options);
   const CpuTarget target = cpu_target(options);
   if (attention != AttentionKernels::kAuto) return attention;
   if (target.vector_bytes <= 16) return AttentionKernels::kOff;
-  if (of_halves && target.amx)
+  const bool has_tiles =
+      dtype == DType::kBFloat16 && target.avx512_bf16 && target.vector_bytes == 64;
+  if (is_half(dtype) && target.amx && !has_tiles)
     return options.autotune ? AttentionKernels::kChosen : AttentionKernels::kOff;
   return attention;
 }
@@ -88,8 +90,10 @@ PassOptions pass_options(const Options& options) {
     const auto are_kernels = [](AttentionKernels attention) {
       return attention == AttentionKernels::kAuto || attention == AttentionKernels::kOn;
     };
-    passes.attention_kernels = are_kernels(cpu_attention_kernels(options, false));
-    passes.half_attention_kernels = are_kernels(cpu_attention_kernels(options, true));
+    passes.attention_kernels = are_kernels(cpu_attention_kernels(options, DType::kFloat32));
+    passes.float16_attention_kernels = are_kernels(cpu_attention_kernels(options, DType::kFloat16));
+    passes.bfloat16_attention_kernels =
+        are_kernels(cpu_attention_kernels(options, DType::kBFloat16));
   }
   read_fallbacks(options, passes);
   const std::string& layouts = options.layout_optimization;
@@ -112,8 +116,9 @@ LoweringOptions lowering_options(const Options& options, KernelDialect dialect,
   // Without a compiler the library is faster by far.
   if (dialect == KernelDialect::kCpp ||
       (dialect == KernelDialect::kInterpreter && attention == AttentionKernels::kOn)) {
-    lowering.cpu_attention = cpu_attention_kernels(options, false);
-    lowering.cpu_half_attention = cpu_attention_kernels(options, true);
+    lowering.cpu_attention = cpu_attention_kernels(options, DType::kFloat32);
+    lowering.cpu_float16_attention = cpu_attention_kernels(options, DType::kFloat16);
+    lowering.cpu_bfloat16_attention = cpu_attention_kernels(options, DType::kBFloat16);
   }
   if (options.random != "fused" && options.random != "eager")
     throw UserError("option random: there is no '" + options.random + "'; there are fused, eager");

@@ -110,9 +110,11 @@ bool LoweringContext::lower_attention(NodeId id) {
   const bool has_bias = !op->bias.empty() && !call.is_none(op->bias);
   const TensorMeta& meta = call.result();
   const bool on_cpu = meta.device == "cpu";
-  const AttentionKernels kernels = !on_cpu               ? options_.attention
-                                   : is_half(meta.dtype) ? options_.cpu_half_attention
-                                                         : options_.cpu_attention;
+  const AttentionKernels kernels = !on_cpu                         ? options_.attention
+                                   : meta.dtype == DType::kFloat16 ? options_.cpu_float16_attention
+                                   : meta.dtype == DType::kBFloat16
+                                       ? options_.cpu_bfloat16_attention
+                                       : options_.cpu_attention;
   if (kernels == AttentionKernels::kOff) return false;
   const bool by_model = kernels == AttentionKernels::kAuto &&
                         (on_cpu || op->is_slow || (has_bias && op->is_slow_with_bias));

@@ -71,7 +71,8 @@ struct LoweringOptions : LibraryFallbacks {
   std::map<std::string, bool> kernel_choices;
   AttentionKernels attention = AttentionKernels::kOff;      // on a GPU
   AttentionKernels cpu_attention = AttentionKernels::kOff;  // on a CPU, of float32
-  AttentionKernels cpu_half_attention = AttentionKernels::kOff;
+  AttentionKernels cpu_float16_attention = AttentionKernels::kOff;
+  AttentionKernels cpu_bfloat16_attention = AttentionKernels::kOff;
 };
 
 // Throws UserError on a graph that cannot run at all (an input of a layout that no op accepts is

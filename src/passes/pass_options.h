@@ -36,7 +36,12 @@ struct PassOptions : LibraryFallbacks {
   }
   // On a CPU attention of float32, and of half floats, is a kernel; else the library's call.
   bool attention_kernels = false;
-  bool half_attention_kernels = false;
+  bool float16_attention_kernels = false;
+  bool bfloat16_attention_kernels = false;
+  bool attention_kernels_of(DType dtype) const {
+    if (dtype == DType::kFloat16) return float16_attention_kernels;
+    return dtype == DType::kBFloat16 ? bfloat16_attention_kernels : attention_kernels;
+  }
   // Columns of a panel that product kernels read; 0 where there are no such kernels.
   int64_t panel_columns = 0;
   // They multiply pairs of bfloat16, and do it in a matrix unit.

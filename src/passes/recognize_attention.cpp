@@ -199,8 +199,7 @@ class Recognizer {
       if (!size.is_constant()) return false;
     }
     if (found.masked.valid() && !has_score_sizes(tensor(found.masked).sizes, found)) return false;
-    const bool is_kernel =
-        !on_cuda && (is_half(dtype) ? options_.half_attention_kernels : options_.attention_kernels);
+    const bool is_kernel = !on_cuda && options_.attention_kernels_of(dtype);
     const int64_t least = is_kernel ? 2 : is_half(dtype) ? kLeastLength : kLeastLongLength;
     const int64_t width = query.sizes[2].constant();
     if (query.sizes[1].constant() < (is_kernel ? 1 : least) || key.sizes[2].constant() < least ||

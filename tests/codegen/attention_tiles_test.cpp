@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "codegen/cpp/prelude.h"
+
 namespace litz {
 namespace {
 
@@ -42,6 +44,36 @@ TEST(AttentionTiles, CoverEverySize) {
             EXPECT_LE(t.block_strips, t.strips);
           }
         }
+      }
+    }
+  }
+}
+
+// A matrix unit's strips are of one height but for the last one, which has a row at least, and
+// steps are whole tiles of pairs of keys.
+TEST(AttentionTiles, FillAMatrixUnit) {
+  for (int64_t queries : {0, 1, 2, 7, 16, 17, 33, 49, 197, 1500}) {
+    for (int64_t keys : {0, 2, 17, 385, 100000}) {
+      for (int64_t width : {2, 64, 256}) {
+        AttentionSize size;
+        size.queries = queries;
+        size.keys = keys;
+        size.factors = size.features = width;
+        size.pairs = size.matrix_unit = true;
+        const AttentionTiles t = plan_attention_tiles(size, 64);
+        EXPECT_EQ(t.matrix_unit, !t.in_place);
+        EXPECT_EQ(t.in_place, queries == 1 && width % 16 == 0);
+        EXPECT_LE(t.strip_rows, 2 * kTileRows);
+        EXPECT_EQ(t.keys % (2 * kTilePairs), 0);
+        EXPECT_LE(t.block_rows() * width, 48 * 1024);
+        if (queries == 0) {
+          EXPECT_TRUE(t.ends_short);
+          continue;
+        }
+        EXPECT_EQ(t.tall_strips, t.strips);
+        EXPECT_LT((t.strips - 1) * t.strip_rows, queries);
+        EXPECT_GE(t.strips * t.strip_rows, queries);
+        EXPECT_EQ(t.ends_short, t.strips * t.strip_rows > queries);
       }
     }
   }

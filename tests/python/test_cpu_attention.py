@@ -13,8 +13,12 @@ from torch import Tensor
 litz = pytest.importorskip("litz", reason="the litz package is not built")
 
 TARGETS = ["native", "avx2", "baseline"]
-# Without pairs of bfloat16, which "native" may have.
-ALL_TARGETS = [*TARGETS, *(["avx512"] if torch.cpu._is_avx512_supported() else [])]
+# Without pairs of bfloat16 and a matrix unit, which "native" may have.
+ALL_TARGETS = [
+    *TARGETS,
+    *(["avx512"] if torch.cpu._is_avx512_supported() else []),
+    *(["avx512+bf16"] if torch.cpu._is_avx512_bf16_supported() else []),
+]
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 
 
@@ -315,12 +319,40 @@ def test_option() -> None:
             assert is_kernel() == kernel
 
 
-@pytest.mark.skipif(not torch.cpu._is_avx512_supported(), reason="code for AVX-512 does not run here")
-def test_half_floats_are_the_matrix_units() -> None:
-    for attention, dtype, kernel in (("auto", torch.float32, True), ("auto", torch.bfloat16, False), ("on", torch.bfloat16, True)):
+@pytest.mark.skipif(not torch.cpu._is_amx_tile_supported(), reason="code for AMX does not run here")
+def test_half_floats_of_a_matrix_unit() -> None:
+    """Kernels use it for bfloat16 where vectors multiply pairs, too; else it is the library's."""
+    for attention, target, dtype, kernel in (
+        ("auto", "avx512+amx", torch.float32, True), ("auto", "avx512+amx", torch.bfloat16, False),
+        ("on", "avx512+amx", torch.bfloat16, True), ("auto", "avx512+bf16+amx", torch.bfloat16, True),
+        ("auto", "avx512+bf16+amx", torch.float16, False), ("on", "avx512+bf16+amx", torch.float16, True),
+    ):
         with torch.no_grad():
-            compiled(plain, "avx512+amx", attention=attention)(*operands(dtype, 1, 2, 32, 32, 16))
-            assert is_kernel() == kernel
+            compiled(plain, target, attention=attention)(*operands(dtype, 1, 2, 32, 32, 16))
+            assert is_kernel() == kernel, (attention, target, dtype)
+
+
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_bfloat16_in_pairs(target: str) -> None:
+    """Strips of one row and of part of a tile, factors and keys that fill no tile, steps of keys, masks that hide blocks."""
+    def shifted(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, scale=2.5)
+
+    bf16 = torch.bfloat16
+    for queries, keys, width in ((3, 33, 16), (17, 5, 40), (33, 130, 96), (65, 31, 2), (100, 777, 64), (40, 3001, 128)):
+        args = operands(bf16, 1, 2, queries, keys, width, seed=keys)
+        check(plain, *args, target=target)
+        check(causal, *args, target=target)
+        check(shifted, *args, target=target)
+        far = args[1] * torch.linspace(0, 12, keys).to(bf16)[:, None]  # greater scores come later
+        check(plain, args[0], far, args[2], target=target)
+        m = torch.randn(queries, keys).to(bf16)
+        m[:, ::3] = torch.finfo(bf16).min
+        m[queries // 2] = torch.finfo(bf16).min
+        m[:, 1::3] = -100.0  # whose weights are denormal
+        check(masked, *args, m, target=target)
+        m[-1] = -math.inf
+        check(masked, *args, m, target=target)
 
 
 def test_dropout_is_the_librarys() -> None:

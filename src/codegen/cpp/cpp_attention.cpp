@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "codegen/common/key_bounds.h"
 #include "codegen/cpp/attention_tiles.h"
 #include "codegen/cpp/cpp_body.h"
 #include "codegen/cpp/cpp_function.h"
+#include "codegen/cpp/cpp_text.h"
 #include "codegen/cpp/score_bounds.h"
 #include "support/error.h"
 
@@ -15,6 +17,12 @@ namespace {
 
 constexpr double kTaskNanoseconds = 6000;  // least work worth handing to a thread
 constexpr int64_t kGuessedLength = 512;    // of keys whose number is not known
+// A row's greatest score may be so much above what weights are relative to, in powers of e: the
+// weights and their sums stay far from overflow, and sums are seldom scaled down.
+constexpr double kSlack = 8;
+// Constants that such a score may be a product's multiple by.
+constexpr double kLeastScale = 1e-6;
+constexpr double kMostScale = 1e6;
 
 std::string text(int64_t value) { return std::to_string(value); }
 
@@ -77,15 +85,20 @@ class AttentionPrinter {
         values_(rows_of(attention_.value, variable(feature_loop_), variable(key_loop_))),
         size_(size_of_attention()),
         tiles_(plan_attention_tiles(size_, vector_bytes)),
-        pairs_(prelude.has_pairs() && attention_.key.dtype() == DType::kBFloat16 &&
-               size_.is_in_order && !tiles_.in_place),
-        factors_(pairs_ ? (size_.factors + 1) / 2 : size_.factors) {
+        pairs_(size_.pairs && !tiles_.in_place),
+        factors_(tiles_.matrix_unit ? whole((size_.factors + 1) / 2, kTilePairs)
+                 : pairs_           ? (size_.factors + 1) / 2
+                                    : size_.factors),
+        scale_(pairs_ ? scale_of_product() : std::nullopt) {
     for (DType dtype : {DType::kInt32, DType::kInt64, DType::kUInt8}) prelude_.type(dtype, 1);
   }
 
   CppKernel print() {
     body_.push_scope(CppBody::kNoLoop, "");
     declare_arrays();
+    if (tiles_.matrix_unit)
+      out().line(prelude_.configure_tiles() + "(" + text(tiles_.strip_rows) + ", " +
+                 text(kTilePairs) + ");");
     body_.push_iteration_scope();
     print_places();
     for (size_t i = 0; i < batch_loops_; ++i) body_.push_scope(i, name_of(i));
@@ -96,11 +109,12 @@ class AttentionPrinter {
     for (size_t i = 0; i < batch_loops_; ++i) body_.pop_scope("");
     body_.pop_scope("for (i64 it = begin; it < end; ++it)");
 
+    if (tiles_.matrix_unit) out().line(prelude_.release_tiles() + "();");
     CppFunction function;
     function.body = body_.take_text();
     const int64_t keys = size_.keys > 0 ? size_.keys : kGuessedLength;
-    const double nanoseconds = attention_nanoseconds(size_, tiles_.lanes) *
-                               static_cast<double>(keys * tiles_.block_rows());
+    const double nanoseconds =
+        attention_nanoseconds(size_, tiles_) * static_cast<double>(keys * tiles_.block_rows());
     function.total = row_blocks();
     for (size_t i = 0; i < batch_loops_; ++i) function.total += " * " + length(i);
     function.grain =
@@ -133,6 +147,9 @@ class AttentionPrinter {
     size.factors = attention_.factors.extent.constant();
     size.features = analysis_.extent(feature_loop_).constant();
     size.is_in_order = keys_.in_order && values_.in_order;
+    size.pairs =
+        prelude_.has_pairs() && attention_.key.dtype() == DType::kBFloat16 && size.is_in_order;
+    size.matrix_unit = size.pairs && prelude_.has_tiles();
     return size;
   }
 
@@ -169,7 +186,10 @@ class AttentionPrinter {
       const int64_t keys = tiles_.packs_all ? whole(size_.keys, tiles_.panel()) : tiles_.keys;
       const int64_t rows = tiles_.packs_all ? size_.keys : tiles_.keys;
       declare("keys", keys * factors_);
-      declare("values", (pairs_ ? (rows + 1) / 2 : rows) * panels_of_features());
+      declare("values", (tiles_.matrix_unit ? keys / 2
+                         : pairs_           ? (rows + 1) / 2
+                                            : rows) *
+                            panels_of_features());
     }
     if (!size_.is_in_order) declare("rows", tiles_.keys * std::max(size_.factors, size_.features));
     declare("queries", tiles_.block_rows() * factors_);
@@ -197,7 +217,7 @@ class AttentionPrinter {
     out().line("const i64 strip = " + strip + ";");
     out().line("const i64 last = " + least("strip + " + text(tiles_.block_strips), all) + ";");
     out().line("const i64 top = " + row_of("strip") + ";");
-    if (tiles_.strips > 0) {
+    if (!tiles_.ends_short) {
       out().line("const i64 bottom = " + row_of("last") + ";");
     } else {
       out().line("const i64 bottom = " + least(row_of("last"), queries()) + ";");
@@ -221,6 +241,10 @@ class AttentionPrinter {
         linear_in(attention_.query.coordinates()[0], attention_.factors.variable);
     LITZ_CHECK(row && row->stride.is_constant(1),
                "neighbours of an attention's query are not neighbours in memory");
+    const std::string fill = prelude_.fill_row();
+    if (factors_ > (size_.factors + 1) / 2 && tiles_.matrix_unit)
+      out().line(fill + "(queries, (last - strip) * " + text(tiles_.strip_rows * factors_) +
+                 ", 0.0f);");
     open_rows();
     const std::string from = pointer(attention_.query, body_.index(row->rest));
     const std::string to = "queries + (" + query_name() + " - top) * " + text(factors_);
@@ -233,10 +257,9 @@ class AttentionPrinter {
     }
     close_rows("top", "bottom");
     // Rows of a strip that there are not.
-    if (tiles_.strips == 0)
+    if (tiles_.ends_short)
       out().line("for (i64 i = (bottom - top) * " + text(factors_) + "; i < (last - strip) * " +
                  text(tiles_.strip_rows * factors_) + "; ++i) queries[i] = 0;");
-    const std::string fill = prelude_.fill_row();
     const std::string rows = "(last - strip) * " + text(tiles_.strip_rows) + " * ";
     out().line(fill + "(sums, " + rows + text(sums_width()) + ", 0.0f);");
     out().line(fill + "(totals, " + rows + text(lanes()) + ", 0.0f);");
@@ -274,8 +297,9 @@ class AttentionPrinter {
   }
   void pack_keys(DType memory, const std::string& from, const std::string& stride,
                  const std::string& count) {
-    out().line((pairs_ ? prelude_.pack_pairs(2) : prelude_.pack_columns(memory, 2)) + "(" + from +
-               ", " + stride + ", " + text(size_.factors) + ", " + count + ", keys);");
+    out().line(
+        (pairs_ ? prelude_.pack_pairs(2, tiles_.matrix_unit) : prelude_.pack_columns(memory, 2)) +
+        "(" + from + ", " + stride + ", " + text(size_.factors) + ", " + count + ", keys);");
   }
   void pack_values(Expr load, const std::string& at, const std::string& stride,
                    const std::string& count) {
@@ -283,9 +307,9 @@ class AttentionPrinter {
   }
   void pack_values(DType memory, const std::string& from, const std::string& stride,
                    const std::string& count) {
-    out().line((pairs_ ? prelude_.join_rows() : prelude_.pack_rows(memory, 2)) + "(" + from + ", " +
-               stride + ", " + count + ", " + text(size_.features) + ", values" +
-               (pairs_ ? ", " + text(tiles_.panel()) : "") + ");");
+    out().line((pairs_ ? prelude_.join_rows(tiles_.matrix_unit) : prelude_.pack_rows(memory, 2)) +
+               "(" + from + ", " + stride + ", " + count + ", " + text(size_.features) +
+               ", values" + (pairs_ ? ", " + text(tiles_.panel()) : "") + ");");
   }
 
   // From the key `k` on.
@@ -367,7 +391,7 @@ class AttentionPrinter {
 
   void print_strip() {
     out().line("const i64 from = " + row_of("m") + ";");
-    if (tiles_.strips > 0) {
+    if (!tiles_.ends_short) {
       out().line("const i64 to = " + row_of("(m + 1)") + ";");
     } else {
       out().line("const i64 to = " + least(row_of("(m + 1)"), queries()) + ";");
@@ -402,6 +426,8 @@ class AttentionPrinter {
     // The products of a strip with panels, or with a half of one behind the last whole one.
     const auto product = [&](int vectors, const std::string& arguments) {
       const auto tile = [&](int64_t rows) {
+        if (tiles_.matrix_unit)
+          return prelude_.matrix_tile({.more_rows = rows > kTileRows, .vectors = vectors});
         return prelude_.product_tile({.rows = rows, .vectors = vectors, .pairs = pairs_});
       };
       const std::string call = "(" + arguments + ");";
@@ -427,17 +453,21 @@ class AttentionPrinter {
 
     print_rows();
     const auto of_pairs = [&](const std::string& keys) {
-      return pairs_ ? "(" + keys + " + 1) / 2" : keys;
+      return tiles_.matrix_unit ? Prelude::pairs_of_whole_tiles(keys)
+             : pairs_           ? "(" + keys + " + 1) / 2"
+                                : "(" + keys + ")";
     };
-    const std::string keys = tiles_.packs_all ? text(pairs_ ? (size_.keys + 1) / 2 : size_.keys)
-                                              : "(" + of_pairs("(step_end - k)") + ")";
+    const std::string keys = !tiles_.packs_all    ? "(" + of_pairs("step_end - k") + ")"
+                             : tiles_.matrix_unit ? text(whole(size_.keys, 2 * kTilePairs) / 2)
+                             : pairs_             ? text((size_.keys + 1) / 2)
+                                                  : text(size_.keys);
     const std::string first = !tiles_.packs_all ? ""
                               : pairs_          ? " + k / 2 * " + panel
                                                 : " + k * " + panel;
     const auto sum = [&](int vectors, const std::string& feature) {
       return product(vectors, left("scores") + ", " + text(halves * scores_width()) +
                                   ", values + " + feature + " * " + keys + first + ", " + panel +
-                                  ", " + of_pairs("(stop - k)") + ", sums + " + rows_before +
+                                  ", " + of_pairs("stop - k") + ", sums + " + rows_before +
                                   text(sums_width()) + " + " + feature + ", " + text(sums_width()) +
                                   ", true");
     };
@@ -454,32 +484,43 @@ class AttentionPrinter {
     close_rows("from", "to");
   }
 
-  // From the products of a row the weights, relative to the greatest score so far.
+  // Of a score that is the product times a positive constant, or the product itself.
+  std::optional<double> scale_of_product() const {
+    const auto is_product = [](Expr e) { return e.op() == ExprOp::kReduced; };
+    if (is_product(score_.rest)) return 1.0;
+    if (score_.rest.op() != ExprOp::kMul) return std::nullopt;
+    for (const size_t side : {0, 1}) {
+      const Expr factor = score_.rest.operand(side);
+      if (!is_product(score_.rest.operand(1 - side)) || factor.op() != ExprOp::kConstant) continue;
+      const double scale = factor.scalar().real;
+      if (scale >= kLeastScale && scale <= kMostScale) return scale;
+    }
+    return std::nullopt;
+  }
+
+  // From the products of a row the weights, relative to about the greatest score so far. What the
+  // rows of scores and `tops` have is the score, or the product where the score is scale_ times it.
   void print_row() {
     const std::string row = query_name();
     const std::string lanes = text(this->lanes());
-    const std::string vector = prelude_.type(DType::kFloat32, tiles_.lanes);
     const std::string infinity = "-__builtin_inff()";
     out().line("f32* const s = scores + (" + row + " - from) * " + text(scores_width()) + ";");
     declare_end("row_stop", "stop", row, "", true);
-    out().line(vector + " greatest = " + prelude_.splat(DType::kFloat32, tiles_.lanes) + "(" +
-               infinity + ");");
-    out().line("i64 v = k;");
-    const Index length = analysis_.extent(key_loop_);
-    const bool has_rest = !score_.upper.empty() || !length.is_constant() ||
-                          length.constant() % tiles_.lanes != 0 || has_other_upper_bound();
-    print_scores("", "for (; v + " + lanes + " <= row_stop; v += " + lanes + ")");
-    if (has_rest) print_scores("(row_stop - v)", "if (v < row_stop)");
-
+    if (scale_) {
+      out().line("f32 higher = " + prelude_.greatest_of_row() + "(s, row_stop - k);");
+    } else {
+      print_scores();
+    }
     const std::string place = "(" + row + " - top)";
     out().line("const f32 top_score = tops[" + row + " - top];");
-    out().line("f32 higher = " + prelude_.reduce(PreludeFn::kMax, DType::kFloat32, tiles_.lanes) +
-               "(greatest);");
-    out().line("higher = higher > top_score ? higher : top_score;");
+    out().line("higher = higher " +
+               (pairs_ ? "- top_score > " + literal(kSlack / scale_.value_or(1))
+                       : std::string("> top_score")) +
+               " ? higher : top_score;");
     out().open("if (higher > top_score) {");
     out().open("if (top_score > " + infinity + ") {");
-    out().line("const f32 less = " + prelude_.function(PreludeFn::kExp, DType::kFloat32, 1) +
-               "(top_score - higher);");
+    out().line("const f32 less = " + prelude_.function(PreludeFn::kExp, DType::kFloat32, 1) + "(" +
+               scaled("top_score - higher") + ");");
     const std::string scale = prelude_.scale_row();
     out().line(scale + "(totals + " + place + " * " + lanes + ", " + lanes + ", less);");
     out().line(scale + "(sums + " + place + " * " + text(sums_width()) + ", " + text(sums_width()) +
@@ -488,9 +529,40 @@ class AttentionPrinter {
     out().line("tops[" + row + " - top] = higher;");
     out().close();
     // Of nothing but masked keys the differences would be those of infinities.
-    out().line(prelude_.weigh_row(pairs_) + "(s, row_stop - k, stop - k" + (pairs_ ? " + 1" : "") +
-               ", higher > " + infinity + " ? higher : 0.0f, totals + " + place + " * " + lanes +
-               ");");
+    const std::string totals = ", totals + " + place + " * " + lanes + ");";
+    if (!pairs_) {
+      out().line(prelude_.weigh_row() + "(s, row_stop - k, stop - k, higher > " + infinity +
+                 " ? higher : 0.0f" + totals);
+      return;
+    }
+    const std::string factor = literal(scale_.value_or(1) * std::numbers::log2e);
+    const std::string end = tiles_.matrix_unit
+                                ? "2 * (" + Prelude::pairs_of_whole_tiles("stop - k") + ")"
+                                : "stop - k + 1";
+    out().line(prelude_.weigh_row_in_pairs() + "(s, row_stop - k, " + end + ", " + factor +
+               ", higher > " + infinity + " ? higher : 0.0f" + totals);
+  }
+
+  static std::string literal(double value) { return cpp_float_literal(value, false); }
+
+  // What the rows of scores and `tops` have, as a score.
+  std::string scaled(const std::string& value) const {
+    return scale_ && *scale_ != 1 ? "(" + value + ") * " + literal(*scale_) : value;
+  }
+
+  // Scores from the products of a row; declares `higher`, their greatest.
+  void print_scores() {
+    const std::string lanes = text(this->lanes());
+    out().line(prelude_.type(DType::kFloat32, tiles_.lanes) + " greatest = " +
+               prelude_.splat(DType::kFloat32, tiles_.lanes) + "(-__builtin_inff());");
+    out().line("i64 v = k;");
+    const Index length = analysis_.extent(key_loop_);
+    const bool has_rest = !score_.upper.empty() || !length.is_constant() ||
+                          length.constant() % tiles_.lanes != 0 || has_other_upper_bound();
+    print_scores("", "for (; v + " + lanes + " <= row_stop; v += " + lanes + ")");
+    if (has_rest) print_scores("(row_stop - v)", "if (v < row_stop)");
+    out().line("f32 higher = " + prelude_.reduce(PreludeFn::kMax, DType::kFloat32, tiles_.lanes) +
+               "(greatest);");
   }
 
   // Bounds that are not taken out of the score may end a step anywhere.
@@ -530,9 +602,9 @@ class AttentionPrinter {
                ", 1.0f / (total == 0.0f ? 1.0f : total));");
     if (attention_.logsumexp.valid())
       out().line("((f32*)" + arguments_.pointer(attention_.logsumexp) + ")[" +
-                 body_.index(attention_.logsumexp_offset) + "] = total == 0.0f ? 0.0f : tops[" +
-                 row + " - top] + " + prelude_.function(PreludeFn::kLog, DType::kFloat32, 1) +
-                 "(total);");
+                 body_.index(attention_.logsumexp_offset) +
+                 "] = total == 0.0f ? 0.0f : " + scaled("tops[" + row + " - top]") + " + " +
+                 prelude_.function(PreludeFn::kLog, DType::kFloat32, 1) + "(total);");
     body_.set_accumulator_array(1, sums, feature_loop_, "0");
     out().line("const i64 to = " + text(size_.features) + ";");
     out().line("i64 v = 0;");
@@ -559,6 +631,8 @@ class AttentionPrinter {
   const AttentionTiles tiles_;
   const bool pairs_;       // of bfloat16, the factors of both products
   const int64_t factors_;  // of queries and keys, or pairs of them
+  // Scores in pairs that are the product times a constant are not computed by themselves.
+  const std::optional<double> scale_;
 };
 
 }  // namespace

@@ -280,12 +280,12 @@ class Prelude {
   // Whether the target multiplies pairs of bfloat16.
   bool has_pairs() const { return target_.bf16_pairs; }
   // pack_columns, for `rows` bfloat16 that become pairs; where the last one has no second half, it
-  // is 0, as in all that follows.
-  std::string pack_pairs(int vectors);
+  // is 0, as in all that follows. Rows of zeros may fill a matrix unit's tiles.
+  std::string pack_pairs(int vectors, bool whole_tiles = false);
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): panels of
   // `width` columns, a multiple of the lanes, of a matrix whose rows are `stride` elements apart;
-  // two rows become one of pairs.
-  std::string join_rows();
+  // two rows become one of pairs. Rows of zeros may fill a matrix unit's tiles.
+  std::string join_rows(bool whole_tiles = false);
   // void name(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width): rows of
   // `columns` bfloat16 that were `stride` elements apart are then `width` pairs.
   std::string copy_pairs();
@@ -299,6 +299,8 @@ class Prelude {
   std::string configure_tiles();
   std::string configure_tiles_of_two();  // ... for two times so many rows, at most kTileRows
   std::string release_tiles();           // void name()
+  // An expression: how many pairs of so many rows there are in whole tiles.
+  static std::string pairs_of_whole_tiles(const std::string& rows);
   // product_tile for pairs, of more than kTileRows rows or of no more, and one or two times
   // kTileColumns columns. `steps` counts pairs: whole tiles, or the one that is configured. There
   // may be more arguments:
@@ -325,9 +327,14 @@ class Prelude {
   std::string scale_row();
   // void name(f32* s, i64 keys, i64 end, f32 base, f32* total): the scores s, none of which is
   // above base, become exp(s - base), and 0 from `keys` to `end`; what is below e^-87 becomes 0,
-  // too. The lanes of a vector at `total` get the sum. They may be rounded: bfloat16 then lie where
-  // s begins.
-  std::string weigh_row(bool rounds);
+  // too. The lanes of a vector at `total` get the sum.
+  std::string weigh_row();
+  // void name(f32* s, i64 keys, i64 end, f32 factor, f32 base, f32* total): the same with 2^((s -
+  // base) * factor), within 2^-18 of it, which is rounded: bfloat16 lie where s began. Where the
+  // target multiplies pairs of them.
+  std::string weigh_row_in_pairs();
+  // f32 name(f32* s, i64 keys): the greatest but for NaN; -inf follows the last one in its vector.
+  std::string greatest_of_row();
   // void name(const f32* a, i64 rows, i64 factors, const void* from, i64 b_stride, i64 keys,
   //           f32* c, i64 width)
   // The products of rows of a, one after the other, and of `keys` rows of b in memory, b_stride
@@ -354,7 +361,9 @@ class Prelude {
   std::string load_part_of_joined_rows();
   std::string load_part_of_pairs();
   void print_configuration(const std::string& own, const std::string& top, const std::string& low);
-  void print_packing_of_columns(const std::string& own, DType memory, int vectors, int elements);
+  std::string power_of_two();
+  void print_packing_of_columns(const std::string& own, DType memory, int vectors, int elements,
+                                bool whole_tiles = false);
   void add_missing(std::string what);
   std::string fragment(std::string_view name, DType dtype, int lanes);
   std::string require_conversion(std::string_view name, DType from, DType to, int lanes);

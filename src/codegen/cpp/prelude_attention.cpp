@@ -50,15 +50,13 @@ std::string Prelude::scale_row() {
   return own;
 }
 
-std::string Prelude::weigh_row(bool rounds) {
+std::string Prelude::weigh_row() {
   const int lanes = native_lanes(4);
-  const std::string own = rounds ? "weigh_row_bf16" : "weigh_row";
+  const std::string own = "weigh_row";
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
   const std::string load_vector = load(DType::kFloat32, lanes);
   const std::string store_vector = store(DType::kFloat32, lanes);
-  const std::string store_weight = store(rounds ? DType::kBFloat16 : DType::kFloat32, lanes);
-  const std::string to = rounds ? "(u16*)s" : "s";
   const std::string spread = splat(DType::kFloat32, lanes);
   const std::string least = require("greater", DType::kFloat32, lanes);
   const std::string power = require("exp_inner", DType::kFloat32, lanes);
@@ -66,14 +64,93 @@ std::string Prelude::weigh_row(bool rounds) {
   const auto step = [&](const std::string& at, const std::string& sum) {
     return "    x = " + load_vector + "(s + " + at + ") - base;\n    y = " + power + "(" + least +
            "(" + spread + "(-87.0f), x));\n    y = x < -87.0f ? " + vector + "{} : y;\n    " +
-           store_weight + "(" + to + " + " + at + ", y);\n    " + sum + " = " + sum + " + y;\n";
+           store_vector + "(s + " + at + ", y);\n    " + sum + " = " + sum + " + y;\n";
   };
   body_ += kFunction + own + "(f32* s, i64 keys, i64 end, f32 base, f32* total) {\n  " + vector +
            " x, y, t0 = " + load_vector + "(total), t1 = {};\n  i64 j = 0;\n  for (; j + " +
            std::to_string(2 * lanes) + " <= keys; j += " + std::to_string(2 * lanes) + ") {\n" +
            step("j", "t0") + step("j + " + n, "t1") + "  }\n  for (; j < keys; j += " + n +
-           ") {\n" + step("j", "t0") + "  }\n  for (; j < end; j += " + n + ") " + store_weight +
-           "(" + to + " + j, " + vector + "{});\n  " + store_vector + "(total, t0 + t1);\n}\n";
+           ") {\n" + step("j", "t0") + "  }\n  for (; j < end; j += " + n + ") " + store_vector +
+           "(s + j, " + vector + "{});\n  " + store_vector + "(total, t0 + t1);\n}\n";
+  return own;
+}
+
+// 2^x by the part of x behind its floor; the polynomial is from tools/fit_polynomials.py. Below
+// -126 it is 0: vscalefps takes a hundred cycles for a result that is denormal.
+std::string Prelude::power_of_two() {
+  const int lanes = native_lanes(4);
+  const std::string own = "power_of_two";
+  const std::string vector = type(DType::kFloat32, lanes);
+  const std::string spread = splat(DType::kFloat32, lanes);
+  const std::string fused = function(PreludeFn::kFma, DType::kFloat32, lanes);
+  type(DType::kUInt16, 1);
+  std::string sums;
+  for (const char* coefficient : {"0.0520107374f", "0.241443783f", "0.693003416f", "1.00000262f"})
+    sums += "  p = " + fused + "(p, r, " + spread + "(" + coefficient + "));\n";
+  return define(
+      own,
+      vector + " " + own + "(" + vector + " x) {\n  " + vector +
+          " r, y;\n  u16 counts;\n  __asm__(\"vreduceps $1, %1, %0\" : \"=v\"(r) : \"v\"(x));\n  " +
+          vector + " p = " + spread + "(0.0135342432f);\n" + sums +
+          "  __asm__(\"vcmpnltps %3, %2, %1\\n\\tvscalefps %2, %4, %0 "
+          "%{%1%}%{z%}\"\n          : \"=v\"(y), \"=&Yk\"(counts) : \"v\"(x), \"v\"(" +
+          spread + "(-126.0f)), \"v\"(p));\n  return y;\n}");
+}
+
+std::string Prelude::weigh_row_in_pairs() {
+  const int lanes = native_lanes(4);
+  const std::string own = "weigh_row_in_pairs";
+  if (!defined_.insert(own).second) return own;
+  const std::string vector = type(DType::kFloat32, lanes);
+  const std::string load_vector = load(DType::kFloat32, lanes);
+  const std::string store_vector = store(DType::kFloat32, lanes);
+  const std::string spread = splat(DType::kFloat32, lanes);
+  const std::string power = power_of_two();
+  const std::string store_weight = store_flushed(DType::kBFloat16, lanes);
+  const std::string n = std::to_string(lanes);
+  const std::string two = std::to_string(2 * lanes);
+  const auto step = [&](const std::string& at, const std::string& sum) {
+    return "    y = " + power + "((" + load_vector + "(s + " + at + ") - top) * by);\n    " +
+           store_weight + "(w + " + at + ", y);\n    " + sum + " = " + sum + " + y;\n";
+  };
+  body_ += kFunction + own +
+           "(f32* s, i64 keys, i64 end, f32 factor, f32 base, f32* total) {\n"
+           "  u16* const w = (u16*)s;\n  const " +
+           vector + " by = " + spread + "(factor), top = " + spread + "(base);\n  " + vector +
+           " y, t0 = " + load_vector + "(total), t1 = {};\n  i64 j = 0;\n  for (; j + " + two +
+           " <= keys; j += " + two + ") {\n" + step("j", "t0") + step("j + " + n, "t1") +
+           "  }\n  for (; j < keys; j += " + n + ") {\n" + step("j", "t0") +
+           "  }\n  for (; j < end; j += " + n + ") " + store_weight + "(w + j, " + vector +
+           "{});\n  " + store_vector + "(total, t0 + t1);\n}\n";
+  return own;
+}
+
+std::string Prelude::greatest_of_row() {
+  const int lanes = native_lanes(4);
+  const std::string own = "greatest_of_row";
+  if (!defined_.insert(own).second) return own;
+  const std::string vector = type(DType::kFloat32, lanes);
+  const std::string load_vector = load(DType::kFloat32, lanes);
+  const std::string store_vector = store(DType::kFloat32, lanes);
+  const std::string spread = splat(DType::kFloat32, lanes);
+  const std::string first = first_lanes(4, lanes);
+  const std::string greatest = reduce(PreludeFn::kMax, DType::kFloat32, lanes);
+  const std::string n = std::to_string(lanes);
+  const std::string two = std::to_string(2 * lanes);
+  const auto take = [&](const std::string& top) {
+    return "    " + top + " = x > " + top + " ? x : " + top + ";\n";
+  };
+  const auto step = [&](const std::string& at, const std::string& top) {
+    return "    x = " + load_vector + "(s + " + at + ");\n" + take(top);
+  };
+  body_ += "\nstatic __attribute__((noinline, unused)) f32 " + own + "(f32* s, i64 keys) {\n  " +
+           "const " + vector + " none = " + spread + "(-__builtin_inff());\n  " + vector +
+           " x, t0 = none, t1 = none;\n  i64 j = 0;\n  for (; j + " + two +
+           " <= keys; j += " + two + ") {\n" + step("j", "t0") + step("j + " + n, "t1") +
+           "  }\n  if (j + " + n + " <= keys) {\n" + step("j", "t0") + "    j += " + n +
+           ";\n  }\n  if (j < keys) {\n" + "    x = " + first + "(keys - j) ? " + load_vector +
+           "(s + j) : none;\n    " + store_vector + "(s + j, x);\n" + take("t1") +
+           "  }\n  return " + greatest + "(t1 > t0 ? t1 : t0);\n}\n";
   return own;
 }
 

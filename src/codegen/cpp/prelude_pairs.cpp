@@ -53,18 +53,30 @@ std::string Prelude::load_part_of_pairs() {
                     vector + ", " + load_part + "(p, n)); }");
 }
 
-std::string Prelude::join_rows() {
+std::string Prelude::join_rows(bool whole_tiles) {
   const int lanes = native_lanes(4);
-  const std::string own = "join_rows";
+  const std::string own = whole_tiles ? "join_rows_tiles" : "join_rows";
   if (!defined_.insert(own).second) return own;
   const std::string vector = type(DType::kFloat32, lanes);
   const std::string load_both = load_joined_rows();
   const std::string load_part = load_part_of_joined_rows();
   const std::string store_vector = store(DType::kFloat32, lanes);
   const std::string n = std::to_string(lanes);
+  std::string pairs = "(rows + 1) / 2";
+  std::string rest;
+  if (whole_tiles) {
+    pairs = pairs_of_whole_tiles("rows");
+    rest =
+        "  for (i64 k = (rows + 1) / 2; k < pairs; ++k, to += width) {\n    f32* panel = to;\n"
+        "    for (i64 j = 0; j < columns; j += width, panel += pairs * width) {\n"
+        "      for (i64 i = 0; i < width; i += " +
+        n + ") " + store_vector + "(panel + i, " + vector + "{});\n    }\n  }\n";
+  }
   body_ += kFunction + own +
            "(const void* from, i64 stride, i64 rows, i64 columns, f32* to, i64 width) {\n"
-           "  const u16* b = (const u16*)from;\n  const i64 pairs = (rows + 1) / 2;\n"
+           "  const u16* b = (const u16*)from;\n  const i64 pairs = " +
+           pairs +
+           ";\n"
            "  for (i64 k = 0; k < rows; k += 2, b += 2 * stride, to += width) {\n"
            "    f32* panel = to;\n"
            "    for (i64 j = 0; j < columns; j += width, panel += pairs * width) {\n"
@@ -79,7 +91,7 @@ std::string Prelude::join_rows() {
            load_both +
            "(p, stride);\n        } else if (left > 0) {\n          joined = " + load_part +
            "(p, stride, left < " + n + " ? left : " + n + ", k + 1 < rows);\n        }\n        " +
-           store_vector + "(panel + i, joined);\n      }\n    }\n  }\n}\n";
+           store_vector + "(panel + i, joined);\n      }\n    }\n  }\n" + rest + "}\n";
   return own;
 }
 

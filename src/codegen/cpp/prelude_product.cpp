@@ -170,16 +170,17 @@ std::string Prelude::pack_columns(DType memory, int vectors) {
   return own;
 }
 
-std::string Prelude::pack_pairs(int vectors) {
-  const std::string own = "pack_pairs_x" + number(vectors * native_lanes(4));
+std::string Prelude::pack_pairs(int vectors, bool whole_tiles) {
+  const std::string own =
+      "pack_pairs_x" + number(vectors * native_lanes(4)) + (whole_tiles ? "_tiles" : "");
   if (!defined_.insert(own).second) return own;
-  print_packing_of_columns(own, DType::kBFloat16, vectors, 2);
+  print_packing_of_columns(own, DType::kBFloat16, vectors, 2, whole_tiles);
   return own;
 }
 
 // Squares of the panel's words are turned, of `elements` of the memory each.
 void Prelude::print_packing_of_columns(const std::string& own, DType memory, int vectors,
-                                       int elements) {
+                                       int elements, bool whole_tiles) {
   const int lanes = native_lanes(4);
   const bool pairs = elements == 2;
   const std::string width = number(vectors * lanes);
@@ -191,7 +192,9 @@ void Prelude::print_packing_of_columns(const std::string& own, DType memory, int
   const std::string element = is_half(memory) ? "u16" : "f32";
   const std::string n = number(lanes);
   const std::string depth = number(lanes * elements);
-  const std::string words = pairs ? "(rows + 1) / 2" : "rows";
+  const std::string words = whole_tiles ? pairs_of_whole_tiles("rows")
+                            : pairs     ? "(rows + 1) / 2"
+                                        : "rows";
   const std::string left_words = pairs ? "(left + 1) / 2" : "left";
   const std::string word = pairs ? "k / 2" : "k";
   std::string t = kFunction + own +
@@ -220,8 +223,11 @@ void Prelude::print_packing_of_columns(const std::string& own, DType memory, int
        "      for (i64 i = 0; i < whole; ++i)\n        tile[i] = left == " + depth + " ? " +
        load_vector + "(b + i * stride + k) : " + load_part + "(b + i * stride + k, left);\n      " +
        turn + "(tile);\n      for (i64 i = 0; i < " + left_words + "; ++i) " + store_vector +
-       "(panel + (" + word + " + i) * " + width + ", tile[i]);\n    }\n  }\n}\n";
-  body_ += t;
+       "(panel + (" + word + " + i) * " + width + ", tile[i]);\n    }\n";
+  if (whole_tiles)
+    t += "    for (i64 i = (rows + 1) / 2; i < " + words + "; ++i) " + store_vector +
+         "(panel + i * " + width + ", " + vector + "{});\n";
+  body_ += t + "  }\n}\n";
 }
 
 std::string Prelude::dot_tile(int64_t rows, int64_t columns, bool pairs) {

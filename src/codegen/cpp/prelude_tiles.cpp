@@ -48,6 +48,11 @@ void Prelude::print_configuration(const std::string& own, const std::string& top
       "  __asm__ volatile(\"ldtilecfg %0\" : : \"m\"(sizes));\n}\n";
 }
 
+std::string Prelude::pairs_of_whole_tiles(const std::string& rows) {
+  return "(" + rows + " + " + number(2 * kTilePairs - 1) + ") / " + number(2 * kTilePairs) + " * " +
+         number(kTilePairs);
+}
+
 std::string Prelude::release_tiles() {
   const std::string own = "release_tiles";
   if (!defined_.insert(own).second) return own;

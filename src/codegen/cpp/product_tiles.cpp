@@ -15,8 +15,9 @@ constexpr int64_t kLineFactors = 16;
 constexpr int64_t kBlockRows = 96;     // the left operand's rows of a step stay in the second cache
 constexpr int64_t kMostColumns = 128;  // ... and the block itself
 constexpr int64_t kPackedElements = 192 * 1024;  // of a block, on the stack
-// Matrix units are as fast as what they read comes. A strip of many columns stays in the first cache
-// until it is stored; the panels come from the second one, of 2 MiB on CPUs that have such a unit.
+// Matrix units are as fast as what they read comes. A strip of many columns stays in the first
+// cache until it is stored; the panels come from the second one, of 2 MiB on CPUs that have such a
+// unit.
 constexpr int64_t kMostTileColumns = 512;
 constexpr int64_t kPackedTileElements = 256 * 1024;
 constexpr int64_t kFewestColumns = 64;
