@@ -72,6 +72,7 @@ class ProductPrinter {
     if (product_.left.dtype() == DType::kFloat32 && left_.k_stride == 1 && together_ == 1)
       next_rows_ = next_rows(size_, tiles_);
     merges_parts_ = can_merge_parts();
+    turns_block_ = size_.along_rows && together_ == 1;
     brings_source_ =
         product_.right.dtype() == DType::kFloat32 && packs_steps() && brings_source(size_, tiles_);
   }
@@ -109,8 +110,9 @@ class ProductPrinter {
   static std::string name_of(size_t loop) { return "d" + text(static_cast<int64_t>(loop)); }
   IndentedBuffer& out() { return body_.out(); }
 
-  ProductSize size_of_product() const {
+  ProductSize size_of_product() {
     ProductSize size;
+    size.along_rows = stores_along_rows();
     for (size_t i = 0; i < rows_loop_; ++i) size.batches *= extent(i);
     size.rows = extent(rows_loop_);
     size.columns = extent(columns_loop_);
@@ -245,7 +247,8 @@ class ProductPrinter {
                             (packs_steps() ? tiles_.factors : size_.factors * size_.parts));
     }
     if (!result_ || size_.columns % tiles_.panel() != 0)
-      declare("block", together_ * tiles_.block_rows() * block_width());
+      declare("block", (together_ * tiles_.block_rows() + (turns_block_ ? tiles_.lanes : 0)) *
+                           block_width());
     if (copies_left())
       declare("wide", copy_width() * (copies_rows() ? tiles_.block_rows() : tiles_.factors) *
                           (merges_parts_ ? size_.parts : 1));
@@ -613,10 +616,62 @@ class ProductPrinter {
     });
   }
 
+  // ... and rows are neighbours, of all that is stored and read: squares of the block are turned,
+  // and what is stored then lies along the rows.
+  bool stores_along_rows() {
+    if (!stores_across()) return false;
+    const auto is_along = [&](Index offset) {
+      return analysis_.walk(offset, rows_loop_) == KernelAnalysis::Walk::kContiguous;
+    };
+    bool are_along = true;
+    for (const KernelStore& store : kernel_.stores)
+      are_along = are_along && store.runtime_indices.empty() && is_along(store.offset);
+    visit_postorder(analysis_.outer_roots(), [&](Expr e) {
+      if (e.op() == ExprOp::kMasked) are_along = false;
+      if (e.op() != ExprOp::kLoad || (analysis_.depends(e) >> rows_loop_ & 1) == 0) return;
+      are_along = are_along && e.operands().empty() && is_along(e.coordinates()[0]);
+    });
+    return are_along;
+  }
+  bool has_whole_strips() const {
+    const int64_t lanes = tiles_.lanes;
+    return size_.rows % lanes == 0 && tiles_.strip_rows % lanes == 0 &&
+           (tiles_.tall_strips == tiles_.strips || tiles_.low_rows % lanes == 0);
+  }
+
+  void print_turned_stores() {
+    const std::string lanes = text(tiles_.lanes);
+    const std::string column = name_of(columns_loop_);
+    const std::string vector = prelude_.type(DType::kFloat32, tiles_.lanes);
+    out().line("const i64 end = first + columns;");
+    out().open("for (i64 part = first; part < end; part += " + lanes + ") {");
+    out().line("const i64 last_of_part = part + " + lanes + " < end ? part + " + lanes + " : end;");
+    out().open("for (i64 u = top; u < bottom; u += " + lanes + ") {");
+    out().line("const i64 to = u + " + lanes + " < bottom ? u + " + lanes + " : bottom;");
+    out().line(vector + " tile[" + lanes + "];");
+    out().line("for (int i = 0; i < " + lanes +
+               "; ++i) tile[i] = " + prelude_.load(DType::kFloat32, tiles_.lanes) +
+               "(block + (u - top + i) * " + text(block_width()) + " + part - first);");
+    out().line(prelude_.transpose(DType::kFloat32, tiles_.lanes) + "(tile);");
+    body_.push_scope(columns_loop_, column);
+    body_.set_accumulator_array(0, "((f32*)(tile + (" + column + " - part)))", rows_loop_, "u");
+    out().line("i64 v = u;");
+    store_vectors(body_, analysis_, rows_loop_, tiles_.lanes,
+                  has_whole_strips() ? tiles_.lanes : 1);
+    body_.pop_scope("for (i64 " + column + " = part; " + column + " < last_of_part; ++" + column +
+                    ")");
+    out().close();
+    out().close();
+  }
+
   // What is stored, of a row after the other. A product that has gone to its place already lacks
   // what is no whole panel.
   void print_stores() {
     if (result_ && size_.columns % tiles_.panel() == 0) return;
+    if (turns_block_) {
+      print_turned_stores();
+      return;
+    }
     const std::string from =
         result_ ? "first + columns / " + text(tiles_.panel()) + " * " + text(tiles_.panel())
                 : "first";
@@ -664,6 +719,7 @@ class ProductPrinter {
   int64_t next_rows_ = 0;      // of a strip
   bool brings_source_ = false;
   bool merges_parts_ = false;
+  bool turns_block_ = false;
 };
 
 }  // namespace

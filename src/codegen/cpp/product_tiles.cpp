@@ -162,7 +162,7 @@ ProductTiles plan_product_tiles(const ProductSize& size, int vector_bytes) {
         tiles.packs() && !size.in_panels && (size.batches > 1 || tiles.row_blocks() > 1);
     return packs_all ? std::min(packed, most_columns) : most_columns;
   };
-  set_strips(of_unit ? 1 : kBlockRows / tiles.strip_rows);
+  set_strips(of_unit && !size.along_rows ? 1 : kBlockRows / tiles.strip_rows);
   set_columns(limit_columns());
   const auto wants_more = [&] {
     return size.batches * column_blocks(size, tiles) * tiles.row_blocks() < kEnoughItems &&

@@ -34,6 +34,7 @@ struct ProductSize {
   bool has_dots = false;
   bool in_panels = false;  // the right operand is packed already
   bool matrix_unit = false;
+  bool along_rows = false;  // rows of the result are neighbours where they are stored
 };
 
 struct ProductTiles {
