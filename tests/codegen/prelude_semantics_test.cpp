@@ -530,6 +530,12 @@ std::string everything(const PreludeTarget& target) {
     for (DType to : kDTypes) add_convert_kernel(prelude, kernels, dtype, to, 16);
     if (size_of(dtype) >= 4) prelude.transpose(dtype, native);
     prelude.store_stream(dtype, native);
+    for (int lanes : {native, std::min(64, 2 * native)}) {
+      prelude.load_tail(dtype, lanes);
+      prelude.store_tail(dtype, lanes);
+      prelude.store_exact(dtype, lanes);
+      prelude.store_exact_tail(dtype, lanes);
+    }
     if (dtype == DType::kInt32 || dtype == DType::kInt64) {
       for (int lanes : {1, 2, native, 2 * native}) prelude.philox(dtype, lanes);
     }
@@ -573,12 +579,20 @@ std::string products(const PreludeTarget& target) {
     prelude.pack_pairs(2);
     prelude.join_rows();
     prelude.copy_pairs();
+    prelude.store_flushed(DType::kBFloat16, 16);
+    prelude.store_flushed_tail(DType::kBFloat16, 16);
   }
   if (prelude.has_tiles()) {
     prelude.configure_tiles();
     prelude.release_tiles();
+    prelude.configure_tiles_of_two();
     for (const bool more_rows : {false, true}) {
-      for (const int vectors : {1, 2}) prelude.matrix_tile(more_rows, vectors);
+      for (const int vectors : {1, 2}) {
+        for (const bool has_parts : {false, true}) {
+          prelude.matrix_tile({more_rows, vectors, has_parts, false});
+          if (more_rows) prelude.matrix_tile({more_rows, vectors, has_parts, true});
+        }
+      }
     }
     prelude.turn_pairs();
   }

@@ -81,8 +81,10 @@ TEST(ProductTiles, AMatrixUnitTakesStripsOfTwoTilesAndTheRest) {
     const ProductTiles t = tiles(100, factors);
     EXPECT_TRUE(t.factors == factors || t.factors % 16 == 0) << "whole tiles";
   }
-  EXPECT_TRUE(are_far_rows(tiles(100, 512), 2048)) << "16 rows in a line each";
-  EXPECT_FALSE(are_far_rows(tiles(100, 384), 1536));
+  EXPECT_FALSE(are_far_rows(tiles(100, 2048), 4096)) << "lines are read whole, once";
+  EXPECT_EQ(tiles(56, 384).strip_rows, 28) << "one height";
+  EXPECT_EQ(tiles(56, 384).tall_strips, 2);
+  EXPECT_EQ(tiles(1024, 384).row_blocks(), 32) << "a strip stays in the first cache";
 }
 
 // Threads can share out what is worth it.
