@@ -124,6 +124,9 @@ class Convolution(nn.Module):
         self.b = nn.Parameter(torch.randn(shape.outputs))
 
 
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
 def module(shape: Shape, form: str, like: Convolution | None, name: str) -> Convolution:
     """A class of its own, because Dynamo keeps compiled code per code object."""
     made = type(f"Convolution_{name}", (Convolution,), {"forward": own_code(FORMS[form], name)})(shape)
@@ -134,7 +137,7 @@ def module(shape: Shape, form: str, like: Convolution | None, name: str) -> Conv
 
 def arguments(model: Convolution, batch: int, layout: str, form: str) -> list[Tensor]:
     shape = model.shape
-    x = torch.randn(batch, shape.channels, *(shape.size,) * shape.dims)
+    x = torch.randn(batch, shape.channels, *(shape.size,) * shape.dims).to(model.w.dtype)
     if layout == "nhwc":
         x = x.to(memory_format=torch.channels_last)
     return [x, torch.randn_like(convolve(shape, x, model.w, None))] if form == "residual" else [x]
@@ -155,6 +158,7 @@ def main() -> int:
     parser.add_argument("--form", nargs="+", default=list(FORMS), choices=list(FORMS), help="what is behind: bias and ReLU, or a residual as well")
     kinds = sorted({shape.kind for shape in SHAPES})
     parser.add_argument("--kind", nargs="+", default=kinds, choices=kinds)
+    parser.add_argument("--dtype", nargs="+", default=["f32"], choices=list(DTYPES))
     parser.add_argument("--products", default="on", choices=["on", "auto"], help="the option that is measured against off")
     parser.add_argument("--freeze", action="store_true", help="freeze the weights on both sides")
     options = kernel_options(parser, 11)
@@ -163,19 +167,22 @@ def main() -> int:
         settings = {"matrix_products": products, "freeze": options.freeze}
         return torch.compile(model, backend="litz", options=settings, dynamic=False)
 
-    table = KernelTable(["convolution", "batch", "layout", "behind"], options.rounds)
+    table = KernelTable(["convolution", "dtype", "batch", "layout", "behind"], options.rounds)
     shapes = [s for s in SHAPES if s.kind in options.kind]
-    for shape, batch, layout, form in itertools.product(shapes, options.batch, options.layout, options.form):
+    rows = itertools.product(options.dtype, shapes, options.batch, options.layout, options.form)
+    for dtype, shape, batch, layout, form in rows:
         if layout == "nhwc" and shape.dims == 1:
             continue
         torch._dynamo.reset()
-        model = module(shape, form, None, "eager")
+        model = module(shape, form, None, "eager").to(DTYPES[dtype])
         with torch.no_grad():
             args = arguments(model, batch, layout, form)
-            ours = compiled(module(shape, form, model, "ours"), options.products)
-            library = compiled(module(shape, form, model, "library"), "off")
+            ours, library = (
+                compiled(module(shape, form, model, name).to(DTYPES[dtype]), products)
+                for name, products in (("ours", options.products), ("library", "off"))
+            )
         table.measure(
-            {"shape": shape, "batch": batch, "layout": layout, "behind": form},
+            {"shape": shape, "dtype": dtype, "batch": batch, "layout": layout, "behind": form},
             f"{shape.kind} {'bare' if form == 'bare' else 'fused'}", args, model, library, ours,
             lambda result, model=model, args=args: is_right(result, model, args),
         )

@@ -566,7 +566,8 @@ class KernelPrinter {
     int64_t loads = 0;
     visit_postorder(roots, [&](Expr e) { loads += e.op() == ExprOp::kLoad ? 1 : 0; });
     const int chains = std::min(kUnroll, kChainsWork / std::max(1, work));
-    if (!kernel_.reductions.empty() || work < kChainWork || loads > kChainLoads || chains < 2)
+    if (!kernel_.reductions.empty() || kernel_.sequential || work < kChainWork ||
+        loads > kChainLoads || chains < 2)
       return;
     const std::string all = text(chains * plan_.lanes);
     body_.push_scope(CppBody::kNoLoop, "");
