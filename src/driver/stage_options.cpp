@@ -48,8 +48,7 @@ AttentionKernels cpu_attention_kernels(const Options& options, DType dtype) {
   const CpuTarget target = cpu_target(options);
   if (attention != AttentionKernels::kAuto) return attention;
   if (target.vector_bytes <= 16) return AttentionKernels::kOff;
-  const bool has_tiles =
-      dtype == DType::kBFloat16 && target.avx512_bf16 && target.vector_bytes == 64;
+  const bool has_tiles = dtype == DType::kBFloat16 && target.multiplies_tiles();
   if (is_half(dtype) && target.amx && !has_tiles)
     return options.autotune ? AttentionKernels::kChosen : AttentionKernels::kOff;
   return attention;

@@ -145,19 +145,25 @@ StagesOfLoads stages_of_loads(const KernelAnalysis& analysis) {
   return stages;
 }
 
-std::vector<Expr> unconditional_loads(std::vector<Expr> pending) {
-  std::vector<Expr> loads;
+void visit_unconditional(std::vector<Expr> pending, const std::function<void(Expr)>& visit) {
   std::unordered_set<Expr> seen;
   std::reverse(pending.begin(), pending.end());
   while (!pending.empty()) {
     const Expr e = pending.back();
     pending.pop_back();
     if (!seen.insert(e).second) continue;
-    if (e.op() == ExprOp::kLoad) loads.push_back(e);
+    visit(e);
     const std::span<const Expr> operands = e.operands();
     const size_t count = e.op() == ExprOp::kMasked ? 1 : operands.size();
     for (size_t i = count; i-- > 0;) pending.push_back(operands[i]);
   }
+}
+
+std::vector<Expr> unconditional_loads(std::vector<Expr> roots) {
+  std::vector<Expr> loads;
+  visit_unconditional(std::move(roots), [&](Expr e) {
+    if (e.op() == ExprOp::kLoad) loads.push_back(e);
+  });
   return loads;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -78,7 +79,9 @@ class KernelAnalysis {
 using StagesOfLoads = std::unordered_map<Expr, std::pair<uint32_t, uint32_t>>;
 StagesOfLoads stages_of_loads(const KernelAnalysis& analysis);
 
-// The loads in these expressions that are done whatever conditions hold, each once.
+// What is computed of these expressions whatever conditions hold, each once, before its operands.
+void visit_unconditional(std::vector<Expr> roots, const std::function<void(Expr)>& visit);
+// ... the loads.
 std::vector<Expr> unconditional_loads(std::vector<Expr> roots);
 
 }  // namespace litz

@@ -188,15 +188,18 @@ class ProductPrinter {
 
   // Products that are added up stay in the matrix unit's registers where one step is all of a part.
   bool can_merge_parts() const {
-    const auto stride = [&] { return linear_in(left_.base, variable(columns_loop_ + 1)); };
     return uses_tiles() && size_.parts > 1 && analysis_.num_loops() == columns_loop_ + 3 &&
            packs_all() && size_.factors <= tiles_.factors &&
-           (size_.factors % kTilePairs == 0 || size_.factors < kTilePairs) && stride() &&
-           stride()->stride.is_constant();
+           (size_.factors % kTilePairs == 0 || size_.factors < kTilePairs) &&
+           left_step(columns_loop_ + 1).has_value();
   }
-  std::string left_part() const {
-    return text(linear_in(left_.base, variable(columns_loop_ + 1))->stride.constant());
+  // How far the left operand moves with a loop around its rows.
+  std::optional<int64_t> left_step(size_t loop) const {
+    const auto linear = linear_in(left_.base, variable(loop));
+    if (!linear || !linear->stride.is_constant()) return std::nullopt;
+    return linear->stride.constant();
   }
+  int64_t left_part() const { return *left_step(columns_loop_ + 1); }
   int64_t copied_part() const { return copy_width() * tiles_.block_rows(); }
 
   // The loops over the products that are added up, around what follows; `part` numbers them.
@@ -371,7 +374,7 @@ class ProductPrinter {
     std::string of_parts;
     if (merges_parts_) {
       of_parts = "for (i64 part = 0; part < " + text(size_.parts) + "; ++part) ";
-      from += " + part * " + left_part();
+      from += " + part * " + text(left_part());
       to += " + part * " + text(copied_part());
     }
     out().line(of_parts + copy + "(" + from + ", " +
@@ -537,12 +540,7 @@ class ProductPrinter {
   enum class Batches : uint8_t { kAll, kTwos, kLast };
   bool are_in_twos() const {
     return uses_tiles() && together_ > 1 && size_.rows <= kTileRows && !result_ &&
-           next_batch().has_value();
-  }
-  std::optional<int64_t> next_batch() const {
-    const auto linear = linear_in(left_.base, variable(rows_loop_ - 1));
-    if (!linear || !linear->stride.is_constant()) return std::nullopt;
-    return linear->stride.constant();
+           left_step(rows_loop_ - 1).has_value();
   }
   void print_batches(LeftRows left, int64_t columns, const std::string& width, bool to_result,
                      Strips strips, Batches batches) {
@@ -551,35 +549,35 @@ class ProductPrinter {
     if (together_ > 1) left = print_left();
     const std::string to = to_result ? result_place() : block() + (result_ ? "" : " + j");
     out().line("f32* const to = " + to + ";");
-    const std::string parts = text(size_.parts) + ", " +
-                              (!merges_parts_   ? ""
-                               : !copies_left() ? left_part()
-                                                : text(2 * copied_part())) +
-                              ", " + text(tiles_.block_columns * size_.factors);
+    std::string parts;
+    if (merges_parts_) {
+      parts = text(size_.parts) + ", " + text(copies_left() ? 2 * copied_part() : left_part()) +
+              ", " + text(tiles_.block_columns * size_.factors);
+    }
     const std::string tall_rows = text(tiles_.tall_strips * tiles_.strip_rows);
     out().line("i64 m = " + (strips == Strips::kLow
                                  ? "top < " + tall_rows + " ? " + tall_rows + " : top;"
                                  : std::string("top;")));
     const auto print = [&](const std::string& end, int64_t rows) {
       if (uses_tiles()) print_configuration(end, rows);
-      out().line("for (; m < " + end + "; m += " + text(rows) + ") " +
-                 tile(rows, columns, left, two) + "(" + left.at_row_m + ", " + text(left.stride) +
-                 ", right, " + text(right_stride()) + ", " +
-                 (tiles_.form == Form::kDots ? operand_steps() : "steps") + ", to + (m - top) * " +
-                 width + ", " + width +
-                 (merges_parts_      ? ", false, " + parts
-                  : size_.parts == 1 ? ", k != 0"
-                                     : ", k + part != 0") +
-                 (two ? ", " + text(*next_batch()) + ", " + text(block_of_batch()) : "") +
-                 (in_panels_ && !uses_tiles() ? ", m == top ? ahead : 0"
-                  : rows_ahead_ > 0           ? ", " + text(rows_ahead_ * right_.k_stride)
-                                              : "") +
-                 (brings_source_ ? ", m == top ? source + j : right, m == top ? " +
-                                       text(right_.k_stride) + " : " + text(tiles_.panel())
-                                 : "") +
-                 (next_rows_ > 0 ? ", next + (m - top + j / " + text(tiles_.panel()) + " * " +
-                                       text(next_rows_) + ") * " + text(left.stride) + ");"
-                                 : ");"));
+      out().line(
+          "for (; m < " + end + "; m += " + text(rows) + ") " + tile(rows, columns, left, two) +
+          "(" + left.at_row_m + ", " + text(left.stride) + ", right, " + text(right_stride()) +
+          ", " + (tiles_.form == Form::kDots ? operand_steps() : "steps") + ", to + (m - top) * " +
+          width + ", " + width +
+          (merges_parts_      ? ", false, " + parts
+           : size_.parts == 1 ? ", k != 0"
+                              : ", k + part != 0") +
+          (two ? ", " + text(*left_step(rows_loop_ - 1)) + ", " + text(block_of_batch()) : "") +
+          (in_panels_ && !uses_tiles() ? ", m == top ? ahead : 0"
+           : rows_ahead_ > 0           ? ", " + text(rows_ahead_ * right_.k_stride)
+                                       : "") +
+          (brings_source_ ? ", m == top ? source + j : right, m == top ? " + text(right_.k_stride) +
+                                " : " + text(tiles_.panel())
+                          : "") +
+          (next_rows_ > 0 ? ", next + (m - top + j / " + text(tiles_.panel()) + " * " +
+                                text(next_rows_) + ") * " + text(left.stride) + ");"
+                          : ");"));
     };
     if (tiles_.tall_strips == tiles_.strips) {
       print("bottom", tiles_.strip_rows);
@@ -588,10 +586,8 @@ class ProductPrinter {
         print("(bottom < " + tall_rows + " ? bottom : " + tall_rows + ")", tiles_.strip_rows);
       if (strips != Strips::kTall) print("bottom", tiles_.low_rows);
     }
-    const std::string last = "batches - (batches - batch) % 2";
-    if (batches == Batches::kAll) close_batches("batch", 1);
-    if (batches == Batches::kTwos) close_batches("batch", 2);
-    if (batches == Batches::kLast) close_batches(last, 1);
+    close_batches(batches == Batches::kLast ? "batches - (batches - batch) % 2" : "batch",
+                  two ? 2 : 1);
   }
 
   // For strips of so many rows, if there are any up to `end`.

@@ -1,6 +1,7 @@
 #include "codegen/cpp/kept_values.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "codegen/cpp/cpp_body.h"
@@ -10,17 +11,6 @@ namespace {
 
 constexpr int64_t kKeptBytes = 32 * 1024;  // of all arrays of a kernel
 constexpr int kKeptWork = 10;              // operations that cost more than a store and a load
-
-// What is computed for every element, whatever conditions hold.
-void collect_unconditional(std::vector<Expr> pending, std::unordered_set<Expr>& found) {
-  while (!pending.empty()) {
-    const Expr e = pending.back();
-    pending.pop_back();
-    if (!found.insert(e).second) continue;
-    const size_t count = e.op() == ExprOp::kMasked ? 1 : e.operands().size();
-    for (size_t i = 0; i < count; ++i) pending.push_back(e.operand(i));
-  }
-}
 
 }  // namespace
 
@@ -33,12 +23,7 @@ std::vector<KeptValue> plan_kept_values(KernelAnalysis& analysis, const VectorPl
   const int64_t elements = (length.constant() + plan.lanes - 1) / plan.lanes * plan.lanes;
   const LoopMask along = LoopMask{1} << plan.loop;
   int64_t bytes = 0;
-  std::vector<std::unordered_set<Expr>> computed(kernel.num_stages);
-  const auto first_stage = [&](Expr e) {
-    uint32_t stage = 0;
-    while (stage < computed.size() && computed[stage].count(e) == 0) ++stage;
-    return stage;
-  };
+  std::unordered_map<Expr, uint32_t> computed;  // first in this stage
   for (uint32_t stage = 0; stage < kernel.num_stages; ++stage) {
     // The largest values first, so that nothing is kept that only they need.
     std::vector<Expr> pending = analysis.stage_roots(stage);
@@ -46,20 +31,21 @@ std::vector<KeptValue> plan_kept_values(KernelAnalysis& analysis, const VectorPl
     while (!pending.empty()) {
       const Expr e = pending.back();
       pending.pop_back();
-      if (stage == 0 || (analysis.depends(e) & along) == 0 || !visited.insert(e).second ||
+      if ((analysis.depends(e) & along) == 0 || !visited.insert(e).second ||
           std::any_of(kept.begin(), kept.end(), [&](const KeptValue& k) { return k.value == e; }))
         continue;
-      const uint32_t first = first_stage(e);
+      const auto earlier = computed.find(e);
       const int64_t size = elements * static_cast<int64_t>(size_of(register_dtype(e.dtype())));
-      if (first < stage && e.dtype() != DType::kBool && bytes + size <= kKeptBytes &&
+      if (earlier != computed.end() && e.dtype() != DType::kBool && bytes + size <= kKeptBytes &&
           analysis.work({e}, along).operations >= kKeptWork) {
-        kept.push_back({e, first, elements});
+        kept.push_back({e, earlier->second, elements});
         bytes += size;
         continue;
       }
       for (Expr operand : e.operands()) pending.push_back(operand);
     }
-    collect_unconditional(analysis.stage_roots(stage), computed[stage]);
+    visit_unconditional(analysis.stage_roots(stage),
+                        [&](Expr e) { computed.try_emplace(e, stage); });
   }
   return kept;
 }

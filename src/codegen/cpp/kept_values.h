@@ -2,7 +2,6 @@
 // again, such as the exponentials of softmax: they are kept in an array on the stack.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "codegen/common/kernel_analysis.h"

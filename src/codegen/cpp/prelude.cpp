@@ -537,17 +537,9 @@ std::string Prelude::load_like(std::string_view name, DType memory, int lanes) {
 }
 
 std::string Prelude::store_like(std::string_view name, DType memory, int lanes) {
-  const bool tail = name == "store_tail";
-  const std::string raw = require(name, storage_dtype(memory), lanes);
-  if (storage_dtype(memory) == memory) return raw;
-  const std::string own = std::string(name) + "_" + shape_name(memory, lanes);
-  const std::string bits =
-      memory == DType::kBool
-          ? require("from_mask", DType::kUInt8, lanes)
-          : require("bits_" + std::string(to_string(memory)), DType::kFloat32, lanes);
-  return define(own, "void " + own + "(" + global() + "void* p, " + type(memory, lanes) + " v" +
-                         (tail ? ", i64 n" : "") + ") { " + raw + "(p, " + bits + "(v)" +
-                         (tail ? ", n" : "") + "); }");
+  if (storage_dtype(memory) == memory) return require(name, memory, lanes);
+  if (memory == DType::kBool) return store_bits(name, "", "from_mask", memory, lanes);
+  return store_bits(name, "", "bits_" + std::string(to_string(memory)), memory, lanes);
 }
 
 std::string Prelude::load(DType memory, int lanes) { return load_like("load", memory, lanes); }
@@ -575,17 +567,19 @@ std::string Prelude::store_flushed_tail(DType memory, int lanes) {
   return store_bits("store_tail", "flushed", "flushed_bf16", memory, lanes);
 }
 
-// Of bfloat16 on a CPU, whose bits a function of that name gives.
+// Of what is stored as bits that a function gives: by one that has a name of its own only
+// bfloat16 on a CPU.
 std::string Prelude::store_bits(std::string_view name, std::string_view how,
                                 std::string_view bits_of, DType memory, int lanes) {
-  if (memory != DType::kBFloat16 || target_.device != nullptr)
+  if (!how.empty() && (memory != DType::kBFloat16 || target_.device != nullptr))
     return store_like(name, memory, lanes);
   const bool tail = name == "store_tail";
   const std::string raw = require(name, storage_dtype(memory), lanes);
-  const std::string bits = require(bits_of, DType::kFloat32, lanes);
-  const std::string own =
-      std::string(name) + "_" + std::string(how) + "_" + shape_name(memory, lanes);
-  return define(own, "void " + own + "(void* p, " + type(memory, lanes) + " v" +
+  const std::string bits =
+      require(bits_of, memory == DType::kBool ? DType::kUInt8 : DType::kFloat32, lanes);
+  const std::string own = std::string(name) + (how.empty() ? "" : "_" + std::string(how)) + "_" +
+                          shape_name(memory, lanes);
+  return define(own, "void " + own + "(" + global() + "void* p, " + type(memory, lanes) + " v" +
                          (tail ? ", i64 n" : "") + ") { " + raw + "(p, " + bits + "(v)" +
                          (tail ? ", n" : "") + "); }");
 }

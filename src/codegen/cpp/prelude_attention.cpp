@@ -6,6 +6,13 @@ namespace {
 
 constexpr const char* kFunction = "\nstatic __attribute__((noinline, unused)) void ";
 
+// A loop over the keys of a row, j, two vectors at a time.
+std::string two_by_two(const std::string& first, const std::string& second, int lanes) {
+  const std::string two = std::to_string(2 * lanes);
+  return "  i64 j = 0;\n  for (; j + " + two + " <= keys; j += " + two + ") {\n" + first + second +
+         "  }\n";
+}
+
 }  // namespace
 
 std::string Prelude::read_row(DType memory) {
@@ -67,11 +74,11 @@ std::string Prelude::weigh_row() {
            store_vector + "(s + " + at + ", y);\n    " + sum + " = " + sum + " + y;\n";
   };
   body_ += kFunction + own + "(f32* s, i64 keys, i64 end, f32 base, f32* total) {\n  " + vector +
-           " x, y, t0 = " + load_vector + "(total), t1 = {};\n  i64 j = 0;\n  for (; j + " +
-           std::to_string(2 * lanes) + " <= keys; j += " + std::to_string(2 * lanes) + ") {\n" +
-           step("j", "t0") + step("j + " + n, "t1") + "  }\n  for (; j < keys; j += " + n +
-           ") {\n" + step("j", "t0") + "  }\n  for (; j < end; j += " + n + ") " + store_vector +
-           "(s + j, " + vector + "{});\n  " + store_vector + "(total, t0 + t1);\n}\n";
+           " x, y, t0 = " + load_vector + "(total), t1 = {};\n" +
+           two_by_two(step("j", "t0"), step("j + " + n, "t1"), lanes) +
+           "  for (; j < keys; j += " + n + ") {\n" + step("j", "t0") +
+           "  }\n  for (; j < end; j += " + n + ") " + store_vector + "(s + j, " + vector +
+           "{});\n  " + store_vector + "(total, t0 + t1);\n}\n";
   return own;
 }
 
@@ -108,7 +115,6 @@ std::string Prelude::weigh_row_in_pairs() {
   const std::string power = power_of_two();
   const std::string store_weight = store_flushed(DType::kBFloat16, lanes);
   const std::string n = std::to_string(lanes);
-  const std::string two = std::to_string(2 * lanes);
   const auto step = [&](const std::string& at, const std::string& sum) {
     return "    y = " + power + "((" + load_vector + "(s + " + at + ") - top) * by);\n    " +
            store_weight + "(w + " + at + ", y);\n    " + sum + " = " + sum + " + y;\n";
@@ -117,9 +123,9 @@ std::string Prelude::weigh_row_in_pairs() {
            "(f32* s, i64 keys, i64 end, f32 factor, f32 base, f32* total) {\n"
            "  u16* const w = (u16*)s;\n  const " +
            vector + " by = " + spread + "(factor), top = " + spread + "(base);\n  " + vector +
-           " y, t0 = " + load_vector + "(total), t1 = {};\n  i64 j = 0;\n  for (; j + " + two +
-           " <= keys; j += " + two + ") {\n" + step("j", "t0") + step("j + " + n, "t1") +
-           "  }\n  for (; j < keys; j += " + n + ") {\n" + step("j", "t0") +
+           " y, t0 = " + load_vector + "(total), t1 = {};\n" +
+           two_by_two(step("j", "t0"), step("j + " + n, "t1"), lanes) +
+           "  for (; j < keys; j += " + n + ") {\n" + step("j", "t0") +
            "  }\n  for (; j < end; j += " + n + ") " + store_weight + "(w + j, " + vector +
            "{});\n  " + store_vector + "(total, t0 + t1);\n}\n";
   return own;
@@ -136,7 +142,6 @@ std::string Prelude::greatest_of_row() {
   const std::string first = first_lanes(4, lanes);
   const std::string greatest = reduce(PreludeFn::kMax, DType::kFloat32, lanes);
   const std::string n = std::to_string(lanes);
-  const std::string two = std::to_string(2 * lanes);
   const auto take = [&](const std::string& top) {
     return "    " + top + " = x > " + top + " ? x : " + top + ";\n";
   };
@@ -145,12 +150,12 @@ std::string Prelude::greatest_of_row() {
   };
   body_ += "\nstatic __attribute__((noinline, unused)) f32 " + own + "(f32* s, i64 keys) {\n  " +
            "const " + vector + " none = " + spread + "(-__builtin_inff());\n  " + vector +
-           " x, t0 = none, t1 = none;\n  i64 j = 0;\n  for (; j + " + two +
-           " <= keys; j += " + two + ") {\n" + step("j", "t0") + step("j + " + n, "t1") +
-           "  }\n  if (j + " + n + " <= keys) {\n" + step("j", "t0") + "    j += " + n +
-           ";\n  }\n  if (j < keys) {\n" + "    x = " + first + "(keys - j) ? " + load_vector +
-           "(s + j) : none;\n    " + store_vector + "(s + j, x);\n" + take("t1") +
-           "  }\n  return " + greatest + "(t1 > t0 ? t1 : t0);\n}\n";
+           " x, t0 = none, t1 = none;\n" +
+           two_by_two(step("j", "t0"), step("j + " + n, "t1"), lanes) + "  if (j + " + n +
+           " <= keys) {\n" + step("j", "t0") + "    j += " + n + ";\n  }\n  if (j < keys) {\n" +
+           "    x = " + first + "(keys - j) ? " + load_vector + "(s + j) : none;\n    " +
+           store_vector + "(s + j, x);\n" + take("t1") + "  }\n  return " + greatest +
+           "(t1 > t0 ? t1 : t0);\n}\n";
   return own;
 }
 
